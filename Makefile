@@ -1,0 +1,35 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.installed
+
+.PHONY: demo test test-slow lint results picture clean
+
+demo: $(READY)  ## protect real Cora and print what it cost and what the adversary reads
+	$(BIN)/graphveil demo
+
+test: lint  ## lint, type-check, import rules, quick tests
+	$(BIN)/pytest -n 2
+
+test-slow: $(READY)  ## the tests that take minutes
+	$(BIN)/pytest -n 2 -m slow
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+results: $(READY)  ## the 18 unprotected cells of RESULTS.md (about half an hour on two cores)
+	$(BIN)/python -m graphveil.experiments.unprotected --seeds 5 --jobs 2 --out RESULTS.md
+
+picture: $(READY)  ## the picture in the README
+	$(BIN)/python examples/picture.py docs/before_after.png
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist

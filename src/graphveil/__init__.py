@@ -1,0 +1,48 @@
+"""graphveil: node embeddings that keep one task and hide another, and an account of what still leaks."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graphveil.data import GraphSpec, Split, generate, load
+    from graphveil.errors import DivergedError, GraphveilError, LeakError
+    from graphveil.training.recipes import Adversary, Recipe
+    from graphveil.veil import Score, Veil
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "load": "graphveil.data",
+    "generate": "graphveil.data",
+    "GraphSpec": "graphveil.data",
+    "Split": "graphveil.data",
+    "Veil": "graphveil.veil",
+    "Score": "graphveil.veil",
+    "Adversary": "graphveil.training.recipes",
+    "Recipe": "graphveil.training.recipes",
+    "GraphveilError": "graphveil.errors",
+    "LeakError": "graphveil.errors",
+    "DivergedError": "graphveil.errors",
+}
+
+__all__ = [
+    "Adversary",
+    "DivergedError",
+    "GraphSpec",
+    "GraphveilError",
+    "LeakError",
+    "Recipe",
+    "Score",
+    "Split",
+    "Veil",
+    "generate",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import torch and PyG only when something that needs them is asked for."""
+    import importlib  # noqa: PLC0415
+
+    if name not in _HOMES:
+        raise AttributeError(f"module 'graphveil' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

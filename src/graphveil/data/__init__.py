@@ -1,0 +1,8 @@
+"""Graphs, splits, and pairs without a link."""
+
+from graphveil.data.graph import UNKNOWN, check_graph, digest, node_classes
+from graphveil.data.load import cached_file, load
+from graphveil.data.split import Split
+from graphveil.data.synthetic import GraphSpec, generate
+
+__all__ = ["UNKNOWN", "GraphSpec", "Split", "cached_file", "check_graph", "digest", "generate", "load", "node_classes"]

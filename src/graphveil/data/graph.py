@@ -1,0 +1,111 @@
+"""What graphveil takes for a graph: PyG's `Data`, seen as simple and undirected, and never altered.
+
+`edge_index` may come directed, with self-loops or with duplicates. `undirected_pairs` gives each link once as
+(u, v) with u < v, and everything else in the package starts from those pairs.
+"""
+
+import hashlib
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphveil.errors import GraphveilError
+
+UNKNOWN = -1
+"""The value of a label or an attribute that nobody knows; it is never a class."""
+
+
+def undirected_pairs(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """Each link once, as (2, links) with u < v in ascending order; loops, directions and duplicates are gone."""
+    low, high = edge_index.min(dim=0).values, edge_index.max(dim=0).values
+    keep = low != high
+    return decode_pairs(torch.unique(low[keep] * num_nodes + high[keep]), num_nodes)
+
+
+def encode_pairs(pairs: Tensor, num_nodes: int) -> Tensor:
+    """One integer u * num_nodes + v a pair (u < v), so that sets of pairs are sorted vectors."""
+    return pairs[0] * num_nodes + pairs[1]
+
+
+def decode_pairs(codes: Tensor, num_nodes: int) -> Tensor:
+    """The inverse of `encode_pairs`."""
+    return torch.stack([codes // num_nodes, codes % num_nodes])
+
+
+def both_directions(pairs: Tensor) -> Tensor:
+    """PyG's `edge_index` of an undirected graph: each pair once in either direction."""
+    return torch.cat([pairs, pairs.flip(0)], dim=1)
+
+
+def node_classes(graph: Data, name: str) -> Tensor:
+    """The classes of every node, (num_nodes,) int64 with `UNKNOWN` where unknown.
+
+    Args:
+        name: "labels" for `graph.y`, or the name of any node attribute of the graph.
+    """
+    key = "y" if name == "labels" else name
+    if key not in graph:
+        attributes = [k for k in graph.keys() if k not in ("x", "y", "edge_index")]  # noqa: SIM118 - not a dict
+        raise GraphveilError(
+            f"the graph has no {name!r}: choose 'links', 'labels' (graph.y)"
+            f" or one of its node attributes ({', '.join(attributes) or 'it has none'})."
+        )
+    value = graph[key]
+    if not isinstance(value, Tensor) or value.dim() != 1 or value.numel() != graph.num_nodes:
+        shape = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+        raise GraphveilError(
+            f"{name!r} is {shape}, but one class for each of {graph.num_nodes} nodes is expected."
+        )
+    if value.is_floating_point() or value.is_complex():
+        raise GraphveilError(
+            f"{name!r} holds {value.dtype}, but classes are whole numbers from 0 (or {UNKNOWN} for unknown):"
+            " bin or encode the column first."
+        )
+    return value.long()
+
+
+def check_graph(graph: Data) -> None:
+    """Refuse what cannot be trained on, in one sentence that names the fault."""
+    if graph.edge_index is None or graph.x is None:
+        missing = "edge_index" if graph.edge_index is None else "x"
+        raise GraphveilError(
+            f"the graph has no {missing}: a graph needs node features x and links edge_index."
+        )
+    num_nodes = graph.x.size(0)
+    if graph.x.dim() != 2 or num_nodes == 0 or graph.x.size(1) == 0:
+        raise GraphveilError(
+            f"x has shape {tuple(graph.x.shape)}: expected one row of features a node, at least one node"
+            " and at least one feature."
+        )
+    edge_index = graph.edge_index
+    if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
+        raise GraphveilError(
+            f"edge_index has shape {tuple(edge_index.shape)} and type {edge_index.dtype}:"
+            " expected (2, number of edges) whole numbers."
+        )
+    if edge_index.numel() and (edge_index.min() < 0 or edge_index.max() >= num_nodes):
+        worst = int(edge_index.min()) if edge_index.min() < 0 else int(edge_index.max())
+        raise GraphveilError(
+            f"edge_index names node {worst}, but the graph has nodes 0 to {num_nodes - 1}:"
+            " number the nodes from 0 without gaps."
+        )
+    values = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
+    if not torch.isfinite(values).all():
+        raise GraphveilError("x holds NaN or infinite values: fill or drop them first.")
+
+
+def digest(graph: Data) -> str:
+    """A SHA-256 over features, links and labels that tells two graphs apart across runs and machines."""
+    sha = hashlib.sha256()
+    for key in sorted(graph.keys()):
+        value = graph[key]
+        if not isinstance(value, Tensor):
+            continue
+        parts = [value]
+        if value.layout == torch.sparse_csr:
+            parts = [value.crow_indices(), value.col_indices(), value.values()]
+        for part in parts:
+            sha.update(f"{key}:{tuple(part.shape)}:{part.dtype}".encode())
+            sha.update(part.detach().cpu().contiguous().numpy().tobytes())
+    return sha.hexdigest()

@@ -1,0 +1,228 @@
+"""Who sees what: every role of every node and pair, named once and checked for leaks.
+
+| role | nodes | links |
+|---|---|---|
+| the model learns its utility from | `train_nodes` | `train_links` and fresh non-links |
+| selection looks at | `val_nodes` | `val_links`, `val_nonlinks` |
+| results are scored on | `test_nodes` | `test_links`, `test_nonlinks` |
+| the defender may train its adversary on | `defender_nodes("few" or "all")` | `train_links` |
+| an attacker knows | `attacker_nodes("few" or "all")` | `train_links` |
+| messages pass along | | `message_pairs` |
+
+Code takes its indices from here and never builds a mask of its own. A `Split` that leaks cannot be made: the check
+runs in its constructor.
+"""
+
+import hashlib
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphveil.data.graph import (
+    UNKNOWN,
+    both_directions,
+    check_graph,
+    encode_pairs,
+    node_classes,
+    undirected_pairs,
+)
+from graphveil.data.pairs import contains, distinct_nonlinks
+from graphveil.errors import GraphveilError, LeakError, unknown
+from graphveil.randomness import generator
+
+Knowledge = Literal["few", "all"]
+MessageEdges = Literal["train", "all"]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The roles of nodes and pairs. Nodes are (n,) indices; pairs are (2, n) with u < v, each link once.
+
+    Args:
+        message_edges: "train" keeps validation and test links out of message passing, as they must be when links
+            are the utility; "all" embeds the true graph, which is the owner's own situation when links are the secret.
+        spare_nodes: labelled nodes in no other part.
+    """
+
+    num_nodes: int
+    message_edges: MessageEdges
+    train_nodes: Tensor
+    val_nodes: Tensor
+    test_nodes: Tensor
+    spare_nodes: Tensor
+    train_links: Tensor
+    val_links: Tensor
+    val_nonlinks: Tensor
+    test_links: Tensor
+    test_nonlinks: Tensor
+
+    def __post_init__(self) -> None:
+        if self.message_edges not in ("train", "all"):
+            raise unknown("message_edges", self.message_edges, ("train", "all"))
+        _check_nodes(self)
+        _check_pairs(self)
+
+    @classmethod
+    def paper(cls, graph: Data, seed: int = 0, message_edges: MessageEdges = "train") -> "Split":
+        """Section 5.1: 20 nodes a class, 500 and 1,000 nodes; 85 / 5 / 10 % of the links; all at random."""
+        labels = _labels(graph)
+        sizes = torch.bincount(labels[labels != UNKNOWN])
+        too_small = (sizes < 20).nonzero().flatten().tolist()
+        if too_small or int(sizes.sum()) < 20 * len(sizes) + 1500:
+            why = (
+                f"class {too_small[0]} has {int(sizes[too_small[0]])} labelled nodes"
+                if too_small
+                else f"the graph has {int(sizes.sum())} labelled nodes"
+            )
+            raise GraphveilError(
+                f"the paper's split needs 20 labelled nodes in each of {len(sizes)} classes and 1,500 more, but {why}:"
+                " use Split.proportional(graph, seed), or --split proportional, which takes shares of each class."
+            )
+        return _draw_split(graph, seed, message_edges, [20] * len(sizes), 500, 1000)
+
+    @classmethod
+    def proportional(cls, graph: Data, seed: int = 0, message_edges: MessageEdges = "train") -> "Split":
+        """For graphs too small for the paper's counts: a third of each class, a sixth and the rest of the nodes.
+
+        A class of one or two nodes gives one of them to training, so that every class is known.
+        """
+        labels = _labels(graph)
+        sizes = torch.bincount(labels[labels != UNKNOWN]).tolist()
+        per_class = [(size + 2) // 3 for size in sizes]
+        rest = sum(sizes) - sum(per_class)
+        if rest < 2:
+            raise GraphveilError(
+                f"the graph has {sum(sizes)} labelled nodes in {len(sizes)} classes, too few to train, select and"
+                " test on: label more nodes or merge classes."
+            )
+        val = max(1, rest // 4)
+        return _draw_split(graph, seed, message_edges, per_class, val, rest - val)
+
+    @property
+    def message_pairs(self) -> Tensor:
+        """The links messages pass along, (2, n) with u < v."""
+        if self.message_edges == "train":
+            return self.train_links
+        return torch.cat([self.train_links, self.val_links, self.test_links], dim=1)
+
+    @property
+    def message_edge_index(self) -> Tensor:
+        """`message_pairs` in both directions, as PyG's layers want them."""
+        return both_directions(self.message_pairs)
+
+    @property
+    def taken_pairs(self) -> Tensor:
+        """Ascending codes of what no training non-link may be: every link, and the held-out non-links."""
+        pairs = (self.train_links, self.val_links, self.test_links, self.val_nonlinks, self.test_nonlinks)
+        return encode_pairs(torch.cat(pairs, dim=1), self.num_nodes).sort().values
+
+    def defender_nodes(self, knowledge: Knowledge) -> Tensor:
+        """Nodes whose secret the training adversary may learn: 20 a class, or all outside validation and test."""
+        return _known({"few": [self.train_nodes], "all": [self.train_nodes, self.spare_nodes]}, knowledge)
+
+    def attacker_nodes(self, knowledge: Knowledge) -> Tensor:
+        """Nodes whose secret an attacker knows: 20 a class, or every one that it is not scored on."""
+        everything = [self.train_nodes, self.spare_nodes, self.val_nodes]
+        return _known({"few": [self.train_nodes], "all": everything}, knowledge)
+
+    def digest(self) -> str:
+        """A SHA-256 of all roles, so that a saved run can tell whether it is given its own split again."""
+        sha = hashlib.sha256(f"{self.num_nodes}/{self.message_edges}".encode())
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Tensor):
+                sha.update(field.name.encode() + value.contiguous().numpy().tobytes())
+        return sha.hexdigest()
+
+
+def _known(parts: dict[str, list[Tensor]], knowledge: str) -> Tensor:
+    if knowledge not in parts:
+        raise unknown("knowledge", knowledge, parts)
+    return torch.cat(parts[knowledge])
+
+
+def _labels(graph: Data) -> Tensor:
+    check_graph(graph)
+    labels = node_classes(graph, "labels").cpu()
+    if labels.min() < UNKNOWN:
+        raise GraphveilError(f"labels go down to {int(labels.min())}: classes count from 0, and -1 is unknown.")
+    sizes = torch.bincount(labels[labels != UNKNOWN])
+    if len(sizes) < 2:
+        raise GraphveilError(
+            f"the graph has {len(sizes)} class of labels, but telling nodes apart needs at least two."
+        )
+    empty = (sizes == 0).nonzero().flatten().tolist()
+    if empty:
+        raise GraphveilError(f"no node has class {empty[0]}: number the classes 0 to {len(sizes) - 1 - len(empty)}.")
+    return labels
+
+
+def _draw_split(
+    graph: Data, seed: int, message_edges: MessageEdges, per_class: list[int], num_val: int, num_test: int
+) -> Split:
+    labels = _labels(graph)
+    num_nodes = labels.numel()
+
+    random = generator(seed, "split", "nodes")
+    order = torch.randperm(num_nodes, generator=random)
+    order = order[labels[order] != UNKNOWN]
+    train = torch.cat([order[labels[order] == c][:count] for c, count in enumerate(per_class)])
+    rest = order[~torch.isin(order, train)]
+
+    links = undirected_pairs(graph.edge_index.cpu(), num_nodes)
+    count = links.size(1)
+    if count < 20:
+        raise GraphveilError(
+            f"the graph has {count} distinct links, but at least 20 are needed to train, select and test on."
+        )
+    random = generator(seed, "split", "links")
+    links = links[:, torch.randperm(count, generator=random)]
+    held_out = count * 15 // 100
+    val, test = held_out // 3, held_out - held_out // 3
+    codes = encode_pairs(links, num_nodes).sort().values
+    nonlinks = distinct_nonlinks(held_out, codes, num_nodes, random)
+
+    return Split(
+        num_nodes=num_nodes,
+        message_edges=message_edges,
+        train_nodes=train,
+        val_nodes=rest[:num_val],
+        test_nodes=rest[num_val : num_val + num_test],
+        spare_nodes=rest[num_val + num_test :],
+        train_links=links[:, held_out:],
+        val_links=links[:, :val],
+        val_nonlinks=nonlinks[:, :val],
+        test_links=links[:, val : val + test],
+        test_nonlinks=nonlinks[:, val:],
+    )
+
+
+def _check_nodes(split: Split) -> None:
+    seen = torch.zeros(split.num_nodes, dtype=torch.bool)
+    for name in ("train_nodes", "val_nodes", "test_nodes", "spare_nodes"):
+        nodes = getattr(split, name)
+        if nodes.numel() and (nodes.min() < 0 or nodes.max() >= split.num_nodes):
+            raise LeakError(f"{name} names a node outside 0 to {split.num_nodes - 1}: rebuild the split.")
+        if bool(seen[nodes].any()) or torch.unique(nodes).numel() != nodes.numel():
+            raise LeakError(f"{name} shares a node with another part or names one twice: rebuild the split.")
+        seen[nodes] = True
+
+
+def _check_pairs(split: Split) -> None:
+    """Links and non-links of all parts are different pairs, so nothing held out is trained on or passed along."""
+    taken = torch.empty(0, dtype=torch.long)
+    for name in ("train_links", "val_links", "test_links", "val_nonlinks", "test_nonlinks"):
+        pairs = getattr(split, name)
+        if pairs.dim() != 2 or pairs.size(0) != 2:
+            raise LeakError(f"{name} has shape {tuple(pairs.shape)}: expected (2, number of pairs).")
+        if pairs.numel() and (pairs.min() < 0 or pairs.max() >= split.num_nodes):
+            raise LeakError(f"{name} names a node outside 0 to {split.num_nodes - 1}: rebuild the split.")
+        if bool((pairs[0] >= pairs[1]).any()):
+            raise LeakError(f"{name} holds a pair that is not in the order u < v, so it could hide a duplicate.")
+        codes = encode_pairs(pairs, split.num_nodes)
+        if bool(contains(taken, codes).any()) or torch.unique(codes).numel() != codes.numel():
+            raise LeakError(f"{name} shares a pair with another part or names one twice: rebuild the split.")
+        taken = torch.cat([taken, codes]).sort().values

@@ -1,0 +1,28 @@
+"""What graphveil raises when the world, not the program, is at fault.
+
+Every message is one sentence (or two) that says what came, what was expected and what to do; the command line
+prints it as it is and leaves with exit code 2.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class GraphveilError(Exception):
+    """Something the caller can put right: a file, a graph, an option, the network, the disk."""
+
+
+class LeakError(GraphveilError):
+    """A split would let an answer it is scored on into what the model or the attacker may see."""
+
+
+class DivergedError(GraphveilError):
+    """Training met a number that is not finite; the last good state is kept."""
+
+
+def unknown(kind: str, given: object, known: Iterable[str]) -> GraphveilError:
+    """The error for a name that is in no table: `unknown encoder 'gnc': choose one of ...`."""
+    names = list(known)
+    near = difflib.get_close_matches(str(given), names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return GraphveilError(f"unknown {kind} {str(given)!r}: choose one of {', '.join(names)}.{hint}")

@@ -1,0 +1,46 @@
+"""Writing files so that a killed program leaves either the old file or the new one, never half of one."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from graphveil.errors import GraphveilError
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a temporary file beside `path`, flush it to the disk, and rename it onto `path`."""
+    with blame_the_disk(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            write(temporary)
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            temporary.chmod(0o644)  # mkstemp makes it private; the result is an ordinary file
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write `value` as readable JSON; NaN and infinity are refused, since JSON has neither."""
+    text = json.dumps(value, indent=2, allow_nan=False) + "\n"
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+@contextmanager
+def blame_the_disk(path: Path) -> Iterator[None]:
+    """Turn whatever the file system says into one sentence that names the path."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise GraphveilError(
+            f"cannot write {path}: {reason}. Free some space, or choose a folder you may write to."
+        ) from error

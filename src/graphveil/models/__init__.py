@@ -1,0 +1,6 @@
+"""Encoders and heads: plain `nn.Module`s, and the tables that give them names."""
+
+from graphveil.models.build import ENCODERS, LINK_HEADS, NODE_HEADS, build_encoder, build_head
+from graphveil.models.sparse import Adjacency, SparseMatrix
+
+__all__ = ["ENCODERS", "LINK_HEADS", "NODE_HEADS", "Adjacency", "SparseMatrix", "build_encoder", "build_head"]

@@ -1,0 +1,86 @@
+"""From a name, a class, an instance or "package.module:Class" to a module."""
+
+import importlib
+import inspect
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from torch import Tensor, nn
+
+from graphveil.errors import GraphveilError, unknown
+from graphveil.models.encoders import GAT, GCN, HGCN, Features
+from graphveil.models.heads import Bilinear, FermiDirac, LinearClassifier, MLPClassifier, PairMLP
+from graphveil.models.sparse import Adjacency, SparseMatrix
+
+ENCODERS: Mapping[str, type[nn.Module]] = {"gcn": GCN, "gat": GAT, "hgcn": HGCN}
+NODE_HEADS: Mapping[str, type[nn.Module]] = {"linear": LinearClassifier, "mlp": MLPClassifier}
+LINK_HEADS: Mapping[str, type[nn.Module]] = {"bilinear": Bilinear, "fermi-dirac": FermiDirac, "pair-mlp": PairMLP}
+
+Spec = str | type[nn.Module] | nn.Module
+
+
+def build_encoder(spec: Spec, **arguments: Any) -> nn.Module:
+    """An encoder whose `forward` takes (x, adjacency).
+
+    A module whose `forward` takes (x, edge_index), as PyG's do, is wrapped and gets dense features.
+    """
+    module = _build("encoder", spec, ENCODERS, arguments)
+    second = list(inspect.signature(module.forward).parameters)[1:2]
+    return EdgeIndexEncoder(module) if second == ["edge_index"] else module
+
+
+def build_head(spec: Spec, target: str, in_channels: int, num_classes: int) -> nn.Module:
+    """A head for links, built with (in_channels), or for node classes, built with (in_channels, num_classes)."""
+    if target == "links":
+        return _build("link head", spec, LINK_HEADS, {"in_channels": in_channels})
+    return _build("node head", spec, NODE_HEADS, {"in_channels": in_channels, "num_classes": num_classes})
+
+
+def spec_name(spec: Spec) -> str:
+    """How a spec is written down: the name of the table or the import path of the class."""
+    if isinstance(spec, str):
+        return spec
+    kind = spec if isinstance(spec, type) else type(spec)
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+class EdgeIndexEncoder(nn.Module):
+    """Lets a module written for PyG's `(x, edge_index)` serve as an encoder."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
+        dense = x.to_dense() if isinstance(x, SparseMatrix) else x
+        z: Tensor = self.module(dense, adjacency.edge_index)
+        return z
+
+
+def _build(kind: str, spec: Spec, table: Mapping[str, type[nn.Module]], arguments: Mapping[str, Any]) -> nn.Module:
+    if isinstance(spec, nn.Module):
+        return deepcopy(spec)  # the caller's module is never trained in place
+    cls = _find(kind, spec, table) if isinstance(spec, str) else spec
+    try:
+        return cls(**arguments)
+    except (TypeError, ValueError) as error:
+        raise GraphveilError(
+            f"{kind} {spec_name(spec)} cannot be built with {', '.join(f'{k}={v}' for k, v in arguments.items())}:"
+            f" {error}."
+        ) from error
+
+
+def _find(kind: str, name: str, table: Mapping[str, type[nn.Module]]) -> type[nn.Module]:
+    if name in table:
+        return table[name]
+    module_name, colon, class_name = name.partition(":")
+    if not colon:
+        raise unknown(kind, name, [*table, "package.module:Class"])
+    try:
+        found = getattr(importlib.import_module(module_name), class_name)
+    except (ImportError, AttributeError) as error:
+        raise GraphveilError(f"{kind} {name!r} cannot be imported: {error}.") from error
+    if not (isinstance(found, type) and issubclass(found, nn.Module)):
+        raise GraphveilError(f"{kind} {name!r} is not a torch.nn.Module class.")
+    return found

@@ -1,0 +1,153 @@
+"""The paper's three encoders: two layers from features to embeddings z, (num_nodes, out_channels).
+
+`forward(x, adjacency)` takes features (dense, or a `SparseMatrix`) and the cached `Adjacency`. z is always Euclidean:
+HGCN returns coordinates in the tangent space at the origin, so nothing after the encoder knows about geometry.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - its usual name
+
+from graphveil.models import lorentz
+from graphveil.models.sparse import Adjacency, SparseMatrix, segment_softmax, weighted_product
+
+Features = Tensor | SparseMatrix
+
+
+class GCN(nn.Module):
+    """Graph convolutional network (Kipf and Welling, 2017): z = A relu(A X W1 + b1) W2 + b2."""
+
+    def __init__(self, in_channels: int, hidden_channels: int, out_channels: int, dropout: float = 0.5) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.first = Linear(in_channels, hidden_channels)
+        self.second = Linear(hidden_channels, out_channels)
+
+    def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
+        matrix = adjacency.normalized
+        x = drop(x, self.dropout, self.training)
+        h = F.relu(matrix @ self.first(x) + self.first.bias)
+        h = F.dropout(h, self.dropout, self.training)
+        return matrix @ self.second(h) + self.second.bias
+
+
+class GAT(nn.Module):
+    """Graph attention network (Velickovic et al., 2018): several heads joined, then several averaged."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        dropout: float = 0.5,
+        attention_dropout: float = 0.3,
+        heads: int = 8,
+    ) -> None:
+        super().__init__()
+        if hidden_channels % heads:
+            raise ValueError(f"hidden_channels={hidden_channels} must be a multiple of heads={heads}")
+        self.dropout = dropout
+        self.first = Attention(in_channels, hidden_channels // heads, heads, attention_dropout)
+        self.second = Attention(hidden_channels, out_channels, heads, attention_dropout)
+        self.bias_first = nn.Parameter(torch.zeros(hidden_channels))
+        self.bias_second = nn.Parameter(torch.zeros(out_channels))
+
+    def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
+        matrix = adjacency.normalized
+        x = drop(x, self.dropout, self.training)
+        h = F.elu(self.first(x, matrix).flatten(1) + self.bias_first)
+        h = F.dropout(h, self.dropout, self.training)
+        return self.second(h, matrix).mean(dim=1) + self.bias_second
+
+
+class HGCN(nn.Module):
+    """Hyperbolic graph convolutional network (Chami et al., 2019), with a learnable curvature a layer.
+
+    Each layer maps into hyperbolic space, adds its bias by parallel transport, moves every node to the centroid of its
+    neighbours, and comes back to the tangent space at the origin for the activation and the next layer's curvature.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        dropout: float = 0.5,
+        attention: bool = False,
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.first = HyperbolicLayer(in_channels, hidden_channels, attention)
+        self.second = HyperbolicLayer(hidden_channels, out_channels, attention)
+
+    def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
+        matrix = adjacency.normalized
+        h = F.relu(self.first(drop(x, self.dropout, self.training), matrix))
+        out: Tensor = self.second(F.dropout(h, self.dropout, self.training), matrix)
+        return out
+
+
+class Linear(nn.Module):
+    """X W for dense or sparse X, with Glorot's initialisation; the bias is the caller's to place."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
+        self.bias = nn.Parameter(torch.zeros(out_channels))
+        nn.init.xavier_uniform_(self.weight)
+
+    def forward(self, x: Features) -> Tensor:
+        return x @ self.weight
+
+
+class Attention(nn.Module):
+    """Additive attention over each node's neighbours and itself: (num_nodes, heads, channels)."""
+
+    def __init__(self, in_channels: int, channels: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.weight = nn.Parameter(torch.empty(in_channels, heads * channels))
+        self.sender = nn.Parameter(torch.empty(heads, channels))
+        self.receiver = nn.Parameter(torch.empty(heads, channels))
+        for parameter in self.parameters():
+            nn.init.xavier_uniform_(parameter)
+
+    def forward(self, x: Features, matrix: SparseMatrix) -> Tensor:
+        h = (x @ self.weight).unflatten(1, (self.heads, -1))
+        share = attention_shares((h * self.sender).sum(-1), (h * self.receiver).sum(-1), matrix)
+        return weighted_product(F.dropout(share, self.dropout, self.training), matrix, h)
+
+
+class HyperbolicLayer(nn.Module):
+    """One layer of HGCN, from tangent vectors to tangent vectors at the origin."""
+
+    def __init__(self, in_channels: int, out_channels: int, attention: bool) -> None:
+        super().__init__()
+        self.linear = Linear(in_channels, out_channels)
+        self.raw_curvature = nn.Parameter(torch.tensor(0.5413))  # softplus gives 1
+        self.scorer = nn.Parameter(torch.empty(2, out_channels)) if attention else None
+        if self.scorer is not None:
+            nn.init.xavier_uniform_(self.scorer)
+
+    def forward(self, v: Features, matrix: SparseMatrix) -> Tensor:
+        c = F.softplus(self.raw_curvature)
+        tangent = self.linear(v)
+        points = lorentz.translate(lorentz.exp0(tangent, c), self.linear.bias, c)
+        if self.scorer is None:
+            return lorentz.log0(lorentz.centroid(matrix, points, c), c)
+        sender, receiver = (tangent @ self.scorer.t()).unbind(dim=1)
+        share = attention_shares(sender[:, None], receiver[:, None], matrix)
+        ambient = torch.cat([lorentz.time(points, c), points], dim=-1)
+        total = weighted_product(share, matrix, ambient[:, None]).squeeze(1)
+        return lorentz.log0(lorentz.to_hyperboloid(total, c), c)
+
+
+def attention_shares(sender: Tensor, receiver: Tensor, matrix: SparseMatrix) -> Tensor:
+    """softmax over j of leaky_relu(receiver_i + sender_j), (entries, heads) from two (num_nodes, heads)."""
+    scores = F.leaky_relu(receiver[matrix.row] + sender[matrix.col], 0.2)
+    return segment_softmax(scores, matrix)
+
+
+def drop(x: Features, p: float, training: bool) -> Features:
+    """Dropout of dense or sparse features."""
+    return x.dropout(p, training) if isinstance(x, SparseMatrix) else F.dropout(x, p, training)

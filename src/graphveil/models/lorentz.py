@@ -1,0 +1,78 @@
+"""Hyperbolic space of curvature -c in the Lorentz model, as pure functions.
+
+A point is stored by its spatial coordinates x; its time coordinate is sqrt(1/c + |x|^2). A tangent vector at the
+origin is a plain vector, which is what parameters and embeddings are. The forms below avoid differences of large
+numbers, so that float32 is enough; geoopt in float64 is the oracle of the tests, and is not used at run time because
+its learnable curvature went to NaN within five steps.
+"""
+
+import torch
+from torch import Tensor
+
+from graphveil.models.sparse import SparseMatrix
+
+MAX_RADIUS = 12.0
+"""Largest distance from the origin, in units of 1/sqrt(c): cosh(12)^2 is 7e9, far inside float32."""
+
+TINY = 1e-7
+
+
+def time(x: Tensor, c: Tensor) -> Tensor:
+    """The time coordinate of the points x, (n, 1)."""
+    return (1 / c + x.square().sum(dim=-1, keepdim=True)).sqrt()
+
+
+def exp0(v: Tensor, c: Tensor) -> Tensor:
+    """From tangent vectors at the origin to points: sinh(sqrt(c)|v|) / (sqrt(c)|v|) * v."""
+    radius = c.sqrt() * _norm(v)
+    inside = radius.clamp(max=MAX_RADIUS)
+    return torch.sinh(inside) / radius * v
+
+
+def log0(x: Tensor, c: Tensor) -> Tensor:
+    """From points to tangent vectors at the origin, the inverse of `exp0`."""
+    length = c.sqrt() * _norm(x)
+    return torch.asinh(length) / length * x
+
+
+def translate(x: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """exp_x of b carried from the origin to x along the geodesic: hyperbolic addition of a bias (HGCN, Eq. 8).
+
+    Carrying and mapping together are the boost that takes the origin to x, applied to exp0(b).
+    """
+    root = c.sqrt()
+    unit, shift = root * x, root * exp0(b, c)
+    one = torch.ones_like(c)
+    lift = (unit * shift).sum(dim=-1, keepdim=True) / (1 + time(unit, one)) + time(shift, one)
+    return (shift + lift * unit) / root
+
+
+def centroid(weights: SparseMatrix, x: Tensor, c: Tensor) -> Tensor:
+    """The weighted Lorentz centroid of each row's points: the weighted sum, put back on the hyperboloid."""
+    total = weights @ torch.cat([time(x, c), x], dim=-1)
+    return to_hyperboloid(total, c)
+
+
+def to_hyperboloid(total: Tensor, c: Tensor) -> Tensor:
+    """Scale time-like vectors (n, 1 + d), time first, onto the hyperboloid; the spatial part is returned."""
+    t, x = total[..., :1], total[..., 1:]
+    length = (t.square() - x.square().sum(dim=-1, keepdim=True)).clamp(min=TINY * t.square().detach())
+    return x / (c * length).sqrt()
+
+
+def squared_distance(u: Tensor, v: Tensor, c: Tensor) -> Tensor:
+    """Squared distance of exp0(u) and exp0(v), (n,), from their polar coordinates.
+
+    sinh^2(d/2) = sinh^2((r_u - r_v)/2) + sinh(r_u) sinh(r_v) |u/|u| - v/|v||^2 / 4, which cancels nothing.
+    """
+    root = c.sqrt()
+    norm_u, norm_v = _norm(u), _norm(v)
+    r_u, r_v = (root * norm_u).clamp(max=MAX_RADIUS), (root * norm_v).clamp(max=MAX_RADIUS)
+    chord = (u / norm_u - v / norm_v).square().sum(dim=-1, keepdim=True)
+    half = torch.sinh((r_u - r_v) / 2).square() + torch.sinh(r_u) * torch.sinh(r_v) * chord / 4
+    angle = torch.asinh(half.clamp(min=TINY**2).sqrt())
+    return (4 * angle.square() / c).squeeze(-1)
+
+
+def _norm(v: Tensor) -> Tensor:
+    return v.square().sum(dim=-1, keepdim=True).clamp(min=TINY**2).sqrt()

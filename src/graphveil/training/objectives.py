@@ -1,0 +1,54 @@
+"""Four readings of the paper's secret term (Eqs. 6 and 12), each one small function.
+
+All take log q(class | z) of the adversary, (n, classes), the true classes (n,), and the prior p(y), (classes,), and
+return what the *encoder minimises* for the secret's sake, weighted by 1 - lambda. The adversary itself always works
+on the cross-entropy: it descends it, except under `published`, where it ascends it as the paper's appendix prints.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 - its usual name
+
+
+def cross_entropy(log_q: Tensor, y: Tensor) -> Tensor:
+    """-E log q(y | z), the loss of every head."""
+    return F.nll_loss(log_q, y)
+
+
+def negative_cross_entropy(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:  # noqa: ARG001 - one signature
+    """E log q(y | z): the first term of vCLUB alone, which is what the paper's derivation keeps.
+
+    Unbounded below: it rewards an adversary that is confidently wrong, which a fresh attacker simply inverts.
+    """
+    return -cross_entropy(log_q, y)
+
+
+def vclub(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:
+    """I_vCLUB = E_{p(z,y)} log q(y | z) - E_{p(z)p(y)} log q(y | z) (Cheng et al., 2020), both terms.
+
+    y is discrete, so the second expectation is exact: every class, weighted by its prior.
+    """
+    return -cross_entropy(log_q, y) - (log_q @ prior).mean()
+
+
+def prior_divergence(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:  # noqa: ARG001 - one signature
+    """KL(p(y) || q(y | z)): pulls the adversary's output to the prior. Bounded below by 0 and stable."""
+    return (prior.xlogy(prior) - prior * log_q).sum(dim=1).mean()
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What the encoder minimises, and whether the adversary ascends its own loss."""
+
+    secret_term: Callable[[Tensor, Tensor, Tensor], Tensor]
+    adversary_ascends: bool = False
+
+
+OBJECTIVES: Mapping[str, Objective] = {
+    "published": Objective(negative_cross_entropy, adversary_ascends=True),
+    "minimax": Objective(negative_cross_entropy),
+    "club": Objective(vclub),
+    "entropy": Objective(prior_divergence),
+}

@@ -1,0 +1,109 @@
+"""How to train: every number that decides a result, in one visible place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from graphveil.data.split import Knowledge
+from graphveil.errors import GraphveilError
+from graphveil.models.build import Spec
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Sizes, rates and lengths of one training.
+
+    Args:
+        rounds: T of Algorithms 1 and 2. inner_steps: I, the encoder steps a round on the same examples.
+        lr_utility, lr_adversary, lr_encoder: lr_1, lr_2, lr_3.
+        hidden_channels, out_channels, dropout: of the encoder; `encoder_options` are passed on to it as well.
+        head: the utility's head.
+        weight_decay: on the encoder's weights. clip: largest gradient norm of any of the three players.
+        normalize_features: divide each node's features by their sum.
+        patience: rounds without a better validation score before stopping.
+        warmup: rounds before the first may be selected when something is hidden; the adversary is still naive then.
+        evaluate_every: rounds between two looks at the validation part.
+    """
+
+    rounds: int = 300
+    inner_steps: int = 1
+    lr_utility: float = 0.01
+    lr_adversary: float = 0.01
+    lr_encoder: float = 0.01
+    hidden_channels: int = 32
+    out_channels: int = 16
+    dropout: float = 0.5
+    encoder_options: Mapping[str, Any] = field(default_factory=dict)
+    head: Spec = "bilinear"
+    weight_decay: float = 0.0
+    clip: float = 5.0
+    normalize_features: bool = True
+    patience: int = 100
+    warmup: int = 100
+    evaluate_every: int = 5
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "inner_steps", "hidden_channels", "out_channels", "patience", "evaluate_every"):
+            _positive(name, getattr(self, name), whole=True)
+        for name in ("lr_utility", "lr_adversary", "lr_encoder", "clip"):
+            _positive(name, getattr(self, name), whole=False)
+        if not 0 <= self.dropout < 1 or self.weight_decay < 0 or self.warmup < 0:
+            raise GraphveilError(
+                f"dropout={self.dropout}, weight_decay={self.weight_decay}, warmup={self.warmup}: expected dropout in"
+                " [0, 1) and the others at least 0."
+            )
+
+    def but(self, **changes: Any) -> "Recipe":
+        """A copy with some numbers changed; an unknown name is refused."""
+        known = [f.name for f in fields(self)]
+        for name in changes:
+            if name not in known:
+                raise GraphveilError(f"a recipe has no {name!r}: it has {', '.join(known)}.")
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class Adversary:
+    """The attacker that is trained along.
+
+    Args:
+        head: its capacity: "linear" or "bilinear" as in the paper, "mlp" or "pair-mlp", a class or an instance;
+            None takes the MLP of the secret's kind.
+        steps: its steps for each step of the encoder.
+        knows: "few" gives it 20 nodes a class as in the paper, "all" every node outside validation and test.
+    """
+
+    head: Spec | None = None
+    steps: int = 5
+    knows: Knowledge = "all"
+
+    def __post_init__(self) -> None:
+        _positive("adversary steps", self.steps, whole=True)
+        if self.knows not in ("few", "all"):
+            raise GraphveilError(f"the adversary knows {self.knows!r}: expected 'few' or 'all'.")
+
+
+def _positive(name: str, value: float, whole: bool) -> None:
+    if value <= 0 or (whole and int(value) != value):
+        raise GraphveilError(f"{name}={value}: expected a {'whole number of at least 1' if whole else 'number above 0'}.")
+
+
+_LINKS = Recipe()
+_CLASSES = Recipe(head="linear", lr_encoder=0.01, dropout=0.5, weight_decay=5e-4, hidden_channels=64)
+
+RECIPES: Mapping[tuple[str, str], Recipe] = {
+    ("links", "gcn"): _LINKS,
+    ("links", "gat"): _LINKS.but(hidden_channels=64),
+    ("links", "hgcn"): _LINKS.but(head="fermi-dirac"),
+    ("classes", "gcn"): _CLASSES,
+    ("classes", "gat"): _CLASSES,
+    ("classes", "hgcn"): _CLASSES,
+}
+"""By kind of utility and encoder; an encoder of your own starts from GCN's."""
+
+
+def default_recipe(utility: str, encoder: Spec) -> Recipe:
+    """The recipe of a utility and an encoder."""
+    kind = "links" if utility == "links" else "classes"
+    key = (kind, encoder) if isinstance(encoder, str) else (kind, "")
+    return RECIPES.get(key, RECIPES[kind, "gcn"])

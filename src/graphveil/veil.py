@@ -1,0 +1,332 @@
+"""`Veil`, the estimator: train an encoder that keeps one target and hides another.
+
+    veil = Veil(utility="links", secret="labels", encoder="gcn", tradeoff=0.9)
+    z = veil.fit(graph, split).transform(graph)
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from graphveil.data import Split, check_graph, digest
+from graphveil.data.graph import both_directions, undirected_pairs
+from graphveil.errors import GraphveilError, unknown
+from graphveil.files import write_atomically, write_json
+from graphveil.models import ENCODERS, LINK_HEADS, NODE_HEADS, Adjacency, SparseMatrix, build_encoder, build_head
+from graphveil.models.build import Spec, spec_name
+from graphveil.models.encoders import Features
+from graphveil.randomness import global_stream
+from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
+from graphveil.training.loop import Problem, Training
+from graphveil.training.objectives import OBJECTIVES
+from graphveil.training.recipes import Adversary, Recipe, default_recipe
+from graphveil.training.targets import Target, reading, secret_target, utility_target
+
+SCHEMA = "graphveil/run/1"
+CHECKPOINT_EVERY = 20
+
+
+@dataclass(frozen=True)
+class Score:
+    """Readings on the test part: how much of the utility is left, and what the jointly trained adversary reads.
+
+    The adversary was trained against this very encoder, so its reading is *not* what a fresh attacker would read.
+    """
+
+    utility: float
+    utility_metric: str
+    adversary: float
+    adversary_metric: str
+    adversary_chance: float
+
+    def __str__(self) -> str:
+        return (
+            f"utility {self.utility:.2%} {self.utility_metric}; the joint adversary reads {self.adversary:.2%}"
+            f" {self.adversary_metric} (guessing: {self.adversary_chance:.2%})"
+        )
+
+
+class Veil:
+    """Embeddings that are useful for `utility` and say little about `secret`.
+
+    Args:
+        utility, secret: "links", "labels" or the name of a node attribute.
+        encoder: "gcn", "gat", "hgcn", "package.module:Class", a class or an instance.
+        tradeoff: lambda; 1 trains for the utility alone, 0 for the secret alone.
+        objective: how the secret is hidden: "club", "entropy", "minimax" or "published".
+        adversary: capacity, steps and knowledge of the attacker trained along.
+        recipe: sizes, rates and lengths; None takes the default of utility and encoder.
+        device: "auto" takes CUDA where there is one.
+    """
+
+    def __init__(
+        self,
+        utility: str = "links",
+        secret: str = "labels",
+        encoder: Spec = "gcn",
+        tradeoff: float = 0.9,
+        objective: str = "club",
+        adversary: Adversary | None = None,
+        recipe: Recipe | None = None,
+        seed: int = 0,
+        device: str = "auto",
+    ) -> None:
+        self.utility, self.secret, self.encoder = utility, secret, encoder
+        self.tradeoff, self.objective = tradeoff, objective
+        self.adversary = adversary or Adversary()
+        self.recipe = recipe or default_recipe(utility, encoder)
+        self.seed, self.device = seed, device
+
+    def fit(
+        self,
+        graph: Data,
+        split: Split,
+        checkpoint: Path | None = None,
+        on_round: Callable[[Training], None] | None = None,
+    ) -> "Veil":
+        """Train, and keep the state that the validation part selects.
+
+        Args:
+            checkpoint: a file to save progress to; if it is there already, training goes on from it.
+            on_round: called after every round, for progress.
+        """
+        training = self.start(graph, split)
+        fingerprint = self._fingerprint(graph, split)
+        if checkpoint is not None and checkpoint.exists():
+            load_checkpoint(training, checkpoint, fingerprint)
+
+        def after_round(training: Training) -> None:
+            if checkpoint is not None and len(training.history) % CHECKPOINT_EVERY == 0:
+                save_checkpoint(training, checkpoint, fingerprint)
+            if on_round is not None:
+                on_round(training)
+
+        try:
+            training.run(after_round)
+        finally:  # a training that diverges, or is interrupted, leaves its last good state here
+            self._keep(training)
+        return self
+
+    def start(self, graph: Data, split: Split) -> Training:
+        """The training that `fit` runs, before its first round."""
+        self._check(graph, split)
+        device = self._device()
+        utility = utility_target(self.utility, graph, split, device)
+        secret = secret_target(self.secret, graph, split, self.adversary.knows, device)
+        classes = {"utility": utility.num_classes, "secret": secret.num_classes}
+        modules = self._build(graph.x.size(1), classes)
+        problem = Problem(
+            x=self._features(graph),
+            adjacency=Adjacency.from_edge_index(split.message_edge_index.to(device), split.num_nodes),
+            utility=utility,
+            secret=secret,
+            objective=OBJECTIVES[self.objective],
+            tradeoff=self.tradeoff,
+        )
+        self.in_channels_, self.classes_ = graph.x.size(1), classes
+        modules = {name: module.to(device) for name, module in modules.items()}
+        return Training(problem, modules, self.recipe, self.adversary.steps, self.seed)
+
+    def transform(self, graph: Data, split: Split | None = None) -> Tensor:
+        """Embeddings z, (num_nodes, out_channels) float32 on the CPU, in the order of the graph's nodes.
+
+        Args:
+            split: pass messages along the split's message edges, as in training and in `score`; without a split they
+                pass along all links of the graph.
+        """
+        self._check_fitted()
+        check_graph(graph)
+        if graph.x.size(1) != self.in_channels_:
+            raise GraphveilError(
+                f"the graph has {graph.x.size(1)} features and the encoder was trained on {self.in_channels_}: give it"
+                " the same columns in the same order."
+            )
+        device, num_nodes = self._device(), graph.x.size(0)
+        pairs = split.message_pairs if split else undirected_pairs(graph.edge_index.cpu(), num_nodes)
+        adjacency = Adjacency.from_edge_index(both_directions(pairs).to(device), num_nodes)
+        encoder = self.modules_["encoder"].to(device).eval()
+        with torch.no_grad():
+            z: Tensor = encoder(self._features(graph), adjacency)
+        return z.cpu()
+
+    def score(self, graph: Data, split: Split) -> Score:
+        """Readings on the test part, with embeddings from the split's message edges."""
+        z = self.transform(graph, split)
+        cpu = torch.device("cpu")
+        utility = utility_target(self.utility, graph, split, cpu)
+        secret = secret_target(self.secret, graph, split, self.adversary.knows, cpu)
+        return Score(
+            utility=reading(utility, self.modules_["utility"].cpu(), z, utility.test),
+            utility_metric=utility.metric,
+            adversary=reading(secret, self.modules_["adversary"].cpu(), z, secret.test),
+            adversary_metric=secret.metric,
+            adversary_chance=majority(secret),
+        )
+
+    def config(self) -> dict[str, Any]:
+        """All that decides a training besides the graph and the split, as plain values."""
+        recipe = asdict(self.recipe) | {"head": spec_name(self.recipe.head)}
+        adversary = asdict(self.adversary) | {"head": spec_name(self._adversary_head())}
+        return {
+            "utility": self.utility,
+            "secret": self.secret,
+            "encoder": spec_name(self.encoder),
+            "tradeoff": self.tradeoff,
+            "objective": self.objective,
+            "adversary": adversary,
+            "recipe": recipe,
+            "seed": self.seed,
+        }
+
+    def save(self, folder: str | Path, results: Mapping[str, Any] | None = None) -> None:
+        """Write `model.safetensors` and `run.json` into a folder.
+
+        Args:
+            results: more to write down in `run.json`, such as scores and timings.
+        """
+        self._check_fitted()
+        folder = Path(folder)
+        weights = {f"{part}.{k}": v.cpu().contiguous() for part, m in self.modules_.items() for k, v in m.state_dict().items()}
+        write_atomically(folder / "model.safetensors", lambda temporary: save_file(weights, temporary))
+        record = {
+            "schema": SCHEMA,
+            "config": self.config(),
+            "shapes": {"in_channels": self.in_channels_, "classes": self.classes_},
+            "selected_round": self.best_round_,
+            "versions": versions(),
+        }
+        write_json(folder / "run.json", record | dict(results or {}))
+
+    @classmethod
+    def load(
+        cls, folder: str | Path, encoder: Spec | None = None, head: Spec | None = None, adversary: Spec | None = None
+    ) -> "Veil":
+        """Read what `save` wrote.
+
+        Args:
+            encoder, head, adversary: the modules of your own that the run was trained with. A file never makes this
+                program import code, so those must be given; the built-in ones are known by their names.
+        """
+        folder = Path(folder)
+        try:
+            record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+            weights = load_file(folder / "model.safetensors")
+            config, shapes = record["config"], record["shapes"]
+            veil = cls(
+                utility=config["utility"],
+                secret=config["secret"],
+                encoder=_known_spec("encoder", encoder, config["encoder"]),
+                tradeoff=config["tradeoff"],
+                objective=config["objective"],
+                adversary=Adversary(
+                    **config["adversary"] | {"head": _known_spec("adversary", adversary, config["adversary"]["head"])}
+                ),
+                recipe=Recipe(**config["recipe"] | {"head": _known_spec("head", head, config["recipe"]["head"])}),
+                seed=config["seed"],
+            )
+            veil.in_channels_, veil.classes_ = shapes["in_channels"], shapes["classes"]
+            veil.modules_ = veil._build(veil.in_channels_, veil.classes_)
+            for part, module in veil.modules_.items():
+                own = {k.removeprefix(f"{part}."): v for k, v in weights.items() if k.startswith(f"{part}.")}
+                module.load_state_dict(own)
+            veil.best_round_, veil.history_ = record["selected_round"], []
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+            raise GraphveilError(
+                f"{folder} is not a run of graphveil that can be read ({_brief(error)}): expected the run.json and"
+                " model.safetensors that `graphveil protect` or Veil.save wrote."
+            ) from error
+        return veil
+
+    def _build(self, in_channels: int, classes: Mapping[str, int]) -> dict[str, nn.Module]:
+        """Encoder, utility head and adversary, freshly initialised from the seed."""
+        recipe, width = self.recipe, self.recipe.out_channels
+        sizes = {"hidden_channels": recipe.hidden_channels, "out_channels": width, "dropout": recipe.dropout}
+        with global_stream(self.seed, "initialisation"):
+            return {
+                "encoder": build_encoder(self.encoder, in_channels=in_channels, **sizes, **recipe.encoder_options),
+                "utility": build_head(recipe.head, self.utility, width, classes["utility"]),
+                "adversary": build_head(self._adversary_head(), self.secret, width, classes["secret"]),
+            }
+
+    def _keep(self, training: Training) -> None:
+        """Take over the selected state, or the present one if no round could be selected yet."""
+        if training.best:
+            training.load_state(training.best)
+        self.modules_ = {player.name: player.module for player in training.players}
+        self.history_, self.best_round_ = training.history, training.best_round
+
+    def _features(self, graph: Data) -> Features:
+        x: Tensor = graph.x
+        if x.layout == torch.sparse_csr:
+            matrix = SparseMatrix.from_csr(x).to(self._device())
+            return matrix.row_normalized() if self.recipe.normalize_features else matrix
+        x = x.to(self._device(), torch.float32)
+        return nn.functional.normalize(x, p=1, dim=1) if self.recipe.normalize_features else x
+
+    def _adversary_head(self) -> Spec:
+        if self.adversary.head is not None:
+            return self.adversary.head
+        return "pair-mlp" if self.secret == "links" else "mlp"
+
+    def _device(self) -> torch.device:
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            return torch.empty(0, device=self.device).device
+        except (RuntimeError, AssertionError) as error:
+            raise GraphveilError(f"device {self.device!r} cannot be used: {_brief(error)}. Try 'auto' or 'cpu'.") from error
+
+    def _check(self, graph: Data, split: Split) -> None:
+        check_graph(graph)
+        if self.utility == self.secret:
+            raise GraphveilError(f"utility and secret are both {self.utility!r}: what is kept cannot be hidden.")
+        if self.objective not in OBJECTIVES:
+            raise unknown("objective", self.objective, OBJECTIVES)
+        if not 0 <= self.tradeoff <= 1:
+            raise GraphveilError(f"tradeoff is {self.tradeoff}: expected a number from 0 (hide all) to 1 (keep all).")
+        if split.num_nodes != graph.x.size(0):
+            raise GraphveilError(
+                f"the split is for {split.num_nodes} nodes and the graph has {graph.x.size(0)}: build it from this graph."
+            )
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "modules_"):
+            raise GraphveilError("this Veil has not been trained: call fit(graph, split) or Veil.load(folder) first.")
+
+    def _fingerprint(self, graph: Data, split: Split) -> str:
+        text = json.dumps([SCHEMA, self.config(), digest(graph), split.digest()], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def majority(target: Target) -> float:
+    """What guessing without looking reads on the test part: .5 AUC, or the share of the largest class."""
+    if target.metric == "auc":
+        return 0.5
+    return float(torch.bincount(target.test.y).max() / target.test.y.numel())
+
+
+def versions() -> dict[str, str]:
+    """The versions that a result depends on."""
+    return {name: metadata.version(name) for name in ("graphveil", "torch", "torch_geometric", "numpy")}
+
+
+def _known_spec(kind: str, given: Spec | None, saved: str) -> Spec:
+    if given is not None:
+        return given
+    if saved not in {**ENCODERS, **NODE_HEADS, **LINK_HEADS}:
+        raise GraphveilError(f"the run has a {kind} of its own, {saved}: pass it as {kind}=... to load the run.")
+    return saved
+
+
+def _brief(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
