@@ -1,7 +1,7 @@
 """`Veil`, the estimator: train an encoder that keeps one target and hides another.
 
-    veil = Veil(utility="links", secret="labels", encoder="gcn", tradeoff=0.9)
-    z = veil.fit(graph, split).transform(graph)
+veil = Veil(utility="links", secret="labels", encoder="gcn", tradeoff=0.9)
+z = veil.fit(graph, split).transform(graph)
 """
 
 import hashlib
@@ -22,7 +22,15 @@ from graphveil.data import Split, check_graph, digest
 from graphveil.data.graph import both_directions, undirected_pairs
 from graphveil.errors import GraphveilError, unknown
 from graphveil.files import write_atomically, write_json
-from graphveil.models import ENCODERS, LINK_HEADS, NODE_HEADS, Adjacency, SparseMatrix, build_encoder, build_head
+from graphveil.models import (
+    ENCODERS,
+    LINK_HEADS,
+    NODE_HEADS,
+    Adjacency,
+    SparseMatrix,
+    build_encoder,
+    build_head,
+)
 from graphveil.models.build import Spec, spec_name
 from graphveil.models.encoders import Features
 from graphveil.randomness import global_stream
@@ -196,7 +204,9 @@ class Veil:
         """
         self._check_fitted()
         folder = Path(folder)
-        weights = {f"{part}.{k}": v.cpu().contiguous() for part, m in self.modules_.items() for k, v in m.state_dict().items()}
+        weights = {
+            f"{part}.{k}": v.cpu().contiguous() for part, m in self.modules_.items() for k, v in m.state_dict().items()
+        }
         write_atomically(folder / "model.safetensors", lambda temporary: save_file(weights, temporary))
         record = {
             "schema": SCHEMA,
@@ -209,7 +219,11 @@ class Veil:
 
     @classmethod
     def load(
-        cls, folder: str | Path, encoder: Spec | None = None, head: Spec | None = None, adversary: Spec | None = None
+        cls,
+        folder: str | Path,
+        encoder: Spec | None = None,
+        head: Spec | None = None,
+        adversary: Spec | None = None,
     ) -> "Veil":
         """Read what `save` wrote.
 
@@ -284,7 +298,9 @@ class Veil:
         try:
             return torch.empty(0, device=self.device).device
         except (RuntimeError, AssertionError) as error:
-            raise GraphveilError(f"device {self.device!r} cannot be used: {_brief(error)}. Try 'auto' or 'cpu'.") from error
+            raise GraphveilError(
+                f"device {self.device!r} cannot be used: {_brief(error)}. Try 'auto' or 'cpu'."
+            ) from error
 
     def _check(self, graph: Data, split: Split) -> None:
         check_graph(graph)
@@ -296,7 +312,7 @@ class Veil:
             raise GraphveilError(f"tradeoff is {self.tradeoff}: expected a number from 0 (hide all) to 1 (keep all).")
         if split.num_nodes != graph.x.size(0):
             raise GraphveilError(
-                f"the split is for {split.num_nodes} nodes and the graph has {graph.x.size(0)}: build it from this graph."
+                f"the split is for {split.num_nodes} nodes and the graph has {graph.x.size(0)}: build it from this one."
             )
 
     def _check_fitted(self) -> None:

@@ -5,4 +5,14 @@ from graphveil.data.load import cached_file, load
 from graphveil.data.split import Split
 from graphveil.data.synthetic import GraphSpec, generate
 
-__all__ = ["UNKNOWN", "GraphSpec", "Split", "cached_file", "check_graph", "digest", "generate", "load", "node_classes"]
+__all__ = [
+    "UNKNOWN",
+    "GraphSpec",
+    "Split",
+    "cached_file",
+    "check_graph",
+    "digest",
+    "generate",
+    "load",
+    "node_classes",
+]

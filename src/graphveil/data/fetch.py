@@ -96,7 +96,12 @@ def _download_wheel(target: Path) -> None:
         command += ["--platform", "manylinux1_x86_64", "-d", str(folder), "-r", str(requirements)]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=PIP_TIMEOUT, check=False, stdin=subprocess.DEVNULL
+                command,
+                capture_output=True,
+                text=True,
+                timeout=PIP_TIMEOUT,
+                check=False,
+                stdin=subprocess.DEVNULL,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise GraphveilError(f"pip could not download {WHEEL} ({error}).") from error

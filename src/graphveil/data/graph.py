@@ -54,9 +54,7 @@ def node_classes(graph: Data, name: str) -> Tensor:
     value = graph[key]
     if not isinstance(value, Tensor) or value.dim() != 1 or value.numel() != graph.num_nodes:
         shape = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-        raise GraphveilError(
-            f"{name!r} is {shape}, but one class for each of {graph.num_nodes} nodes is expected."
-        )
+        raise GraphveilError(f"{name!r} is {shape}, but one class for each of {graph.num_nodes} nodes is expected.")
     if value.is_floating_point() or value.is_complex():
         raise GraphveilError(
             f"{name!r} holds {value.dtype}, but classes are whole numbers from 0 (or {UNKNOWN} for unknown):"
@@ -69,9 +67,7 @@ def check_graph(graph: Data) -> None:
     """Refuse what cannot be trained on, in one sentence that names the fault."""
     if graph.edge_index is None or graph.x is None:
         missing = "edge_index" if graph.edge_index is None else "x"
-        raise GraphveilError(
-            f"the graph has no {missing}: a graph needs node features x and links edge_index."
-        )
+        raise GraphveilError(f"the graph has no {missing}: a graph needs node features x and links edge_index.")
     num_nodes = graph.x.size(0)
     if graph.x.dim() != 2 or num_nodes == 0 or graph.x.size(1) == 0:
         raise GraphveilError(

@@ -81,6 +81,16 @@ def load(name: str, root: str | Path | None = None) -> Data:
     return graph
 
 
+def fetch_into_cache(name: str, root: str | Path | None = None) -> tuple[Data, Path]:
+    """Make sure that a graph lies in the cache, from `root` or the network, and say where."""
+    if name in BUILT_IN:
+        raise GraphveilError(f"{name} is built in: there is nothing to fetch.")
+    graph = load(name, root)
+    if root is not None:
+        _write(cached_file(name), graph)
+    return graph, cached_file(name)
+
+
 def cached_file(name: str) -> Path:
     """Where the converted graph lies once it has been fetched."""
     return cache_folder() / f"{name}.safetensors"

@@ -77,5 +77,5 @@ def _free_pairs(needed: int, taken: Tensor, num_nodes: int) -> int:
 def _all_free(taken: Tensor, num_nodes: int) -> Tensor:
     """All codes outside `taken`; called only when they are not many more than the taken ones."""
     u, v = torch.triu_indices(num_nodes, num_nodes, offset=1, device=taken.device)
-    codes = u * num_nodes + v
+    codes: Tensor = u * num_nodes + v
     return codes[~contains(taken, codes)]

@@ -52,9 +52,7 @@ class RawGraph:
             for part in (features.indptr.astype(np.int64), features.indices.astype(np.int64), features.data)
         )
         pairs = undirected_pairs(self.edges, self.labels.numel())
-        return Data(
-            x=csr(crow, col, values, features.shape), edge_index=both_directions(pairs), y=self.labels
-        )
+        return Data(x=csr(crow, col, values, features.shape), edge_index=both_directions(pairs), y=self.labels)
 
 
 def read_linqs(name: str, read: ReadFile) -> RawGraph:

@@ -151,9 +151,7 @@ def _labels(graph: Data) -> Tensor:
         raise GraphveilError(f"labels go down to {int(labels.min())}: classes count from 0, and -1 is unknown.")
     sizes = torch.bincount(labels[labels != UNKNOWN])
     if len(sizes) < 2:
-        raise GraphveilError(
-            f"the graph has {len(sizes)} class of labels, but telling nodes apart needs at least two."
-        )
+        raise GraphveilError(f"the graph has {len(sizes)} class of labels, but telling nodes apart needs at least two.")
     empty = (sizes == 0).nonzero().flatten().tolist()
     if empty:
         raise GraphveilError(f"no node has class {empty[0]}: number the classes 0 to {len(sizes) - 1 - len(empty)}.")

@@ -101,8 +101,7 @@ def _check(spec: GraphSpec) -> None:
         )
     if not 1 <= spec.num_edges <= n * (n - 1) // 8:
         raise GraphveilError(
-            f"{spec.num_edges} edges among {n} nodes: ask for between 1 and {n * (n - 1) // 8},"
-            " a quarter of all pairs."
+            f"{spec.num_edges} edges among {n} nodes: ask for between 1 and {n * (n - 1) // 8}, a quarter of all pairs."
         )
     if spec.num_features < blocks or spec.words_per_node < 1 or spec.skew <= 1:
         raise GraphveilError(

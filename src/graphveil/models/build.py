@@ -15,7 +15,11 @@ from graphveil.models.sparse import Adjacency, SparseMatrix
 
 ENCODERS: Mapping[str, type[nn.Module]] = {"gcn": GCN, "gat": GAT, "hgcn": HGCN}
 NODE_HEADS: Mapping[str, type[nn.Module]] = {"linear": LinearClassifier, "mlp": MLPClassifier}
-LINK_HEADS: Mapping[str, type[nn.Module]] = {"bilinear": Bilinear, "fermi-dirac": FermiDirac, "pair-mlp": PairMLP}
+LINK_HEADS: Mapping[str, type[nn.Module]] = {
+    "bilinear": Bilinear,
+    "fermi-dirac": FermiDirac,
+    "pair-mlp": PairMLP,
+}
 
 Spec = str | type[nn.Module] | nn.Module
 

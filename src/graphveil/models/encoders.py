@@ -17,9 +17,11 @@ Features = Tensor | SparseMatrix
 class GCN(nn.Module):
     """Graph convolutional network (Kipf and Welling, 2017): z = A relu(A X W1 + b1) W2 + b2."""
 
-    def __init__(self, in_channels: int, hidden_channels: int, out_channels: int, dropout: float = 0.5) -> None:
+    def __init__(
+        self, in_channels: int, hidden_channels: int, out_channels: int, dropout: float = 0.5, smoothing: int = 0
+    ) -> None:
         super().__init__()
-        self.dropout = dropout
+        self.dropout, self.smoothing = dropout, smoothing
         self.first = Linear(in_channels, hidden_channels)
         self.second = Linear(hidden_channels, out_channels)
 
@@ -28,7 +30,7 @@ class GCN(nn.Module):
         x = drop(x, self.dropout, self.training)
         h = F.relu(matrix @ self.first(x) + self.first.bias)
         h = F.dropout(h, self.dropout, self.training)
-        return matrix @ self.second(h) + self.second.bias
+        return smooth(matrix @ self.second(h) + self.second.bias, matrix, self.smoothing)
 
 
 class GAT(nn.Module):
@@ -42,11 +44,12 @@ class GAT(nn.Module):
         dropout: float = 0.5,
         attention_dropout: float = 0.3,
         heads: int = 8,
+        smoothing: int = 0,
     ) -> None:
         super().__init__()
         if hidden_channels % heads:
             raise ValueError(f"hidden_channels={hidden_channels} must be a multiple of heads={heads}")
-        self.dropout = dropout
+        self.dropout, self.smoothing = dropout, smoothing
         self.first = Attention(in_channels, hidden_channels // heads, heads, attention_dropout)
         self.second = Attention(hidden_channels, out_channels, heads, attention_dropout)
         self.bias_first = nn.Parameter(torch.zeros(hidden_channels))
@@ -57,7 +60,7 @@ class GAT(nn.Module):
         x = drop(x, self.dropout, self.training)
         h = F.elu(self.first(x, matrix).flatten(1) + self.bias_first)
         h = F.dropout(h, self.dropout, self.training)
-        return self.second(h, matrix).mean(dim=1) + self.bias_second
+        return smooth(self.second(h, matrix).mean(dim=1) + self.bias_second, matrix, self.smoothing)
 
 
 class HGCN(nn.Module):
@@ -74,17 +77,17 @@ class HGCN(nn.Module):
         out_channels: int,
         dropout: float = 0.5,
         attention: bool = False,
+        smoothing: int = 0,
     ) -> None:
         super().__init__()
-        self.dropout = dropout
+        self.dropout, self.smoothing = dropout, smoothing
         self.first = HyperbolicLayer(in_channels, hidden_channels, attention)
         self.second = HyperbolicLayer(hidden_channels, out_channels, attention)
 
     def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
         matrix = adjacency.normalized
         h = F.relu(self.first(drop(x, self.dropout, self.training), matrix))
-        out: Tensor = self.second(F.dropout(h, self.dropout, self.training), matrix)
-        return out
+        return smooth(self.second(F.dropout(h, self.dropout, self.training), matrix), matrix, self.smoothing)
 
 
 class Linear(nn.Module):
@@ -105,7 +108,7 @@ class Attention(nn.Module):
 
     def __init__(self, in_channels: int, channels: int, heads: int, dropout: float) -> None:
         super().__init__()
-        self.heads, self.dropout = heads, dropout
+        self.dropout = dropout
         self.weight = nn.Parameter(torch.empty(in_channels, heads * channels))
         self.sender = nn.Parameter(torch.empty(heads, channels))
         self.receiver = nn.Parameter(torch.empty(heads, channels))
@@ -113,7 +116,7 @@ class Attention(nn.Module):
             nn.init.xavier_uniform_(parameter)
 
     def forward(self, x: Features, matrix: SparseMatrix) -> Tensor:
-        h = (x @ self.weight).unflatten(1, (self.heads, -1))
+        h = (x @ self.weight).view(-1, *self.sender.shape)
         share = attention_shares((h * self.sender).sum(-1), (h * self.receiver).sum(-1), matrix)
         return weighted_product(F.dropout(share, self.dropout, self.training), matrix, h)
 
@@ -146,6 +149,13 @@ def attention_shares(sender: Tensor, receiver: Tensor, matrix: SparseMatrix) -> 
     """softmax over j of leaky_relu(receiver_i + sender_j), (entries, heads) from two (num_nodes, heads)."""
     scores = F.leaky_relu(receiver[matrix.row] + sender[matrix.col], 0.2)
     return segment_softmax(scores, matrix)
+
+
+def smooth(z: Tensor, matrix: SparseMatrix, times: int) -> Tensor:
+    """Average the embeddings over neighbours a few times more, which carries few labels further."""
+    for _ in range(times):
+        z = matrix @ z
+    return z
 
 
 def drop(x: Features, p: float, training: bool) -> Features:

@@ -66,7 +66,7 @@ class SparseMatrix:
 
     def to(self, device: torch.device) -> "SparseMatrix":
         """The same matrix on another device."""
-        moved = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)}
+        moved: dict[str, Any] = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)}
         return replace(self, **moved)
 
 
@@ -137,7 +137,7 @@ class _Multiply(torch.autograd.Function):
         return _product(matrix, matrix.values, dense)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
         return None, _transposed_product(ctx.matrix, ctx.matrix.values, gradient)
 
 
@@ -152,7 +152,7 @@ class _SegmentSoftmax(torch.autograd.Function):
         return share
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (share,) = ctx.saved_tensors
         weighted = share * gradient
         total = torch.segment_reduce(weighted, "sum", offsets=ctx.matrix.crow)
@@ -169,12 +169,10 @@ class _WeightedProduct(torch.autograd.Function):
         return torch.stack(out, dim=1)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor]:
         weights, dense = ctx.saved_tensors
         matrix = ctx.matrix
         heads = range(weights.size(1))
         d_weights = (gradient[matrix.row] * dense[matrix.col]).sum(dim=-1)
-        d_dense = [
-            _transposed_product(matrix, weights[:, h].contiguous(), gradient[:, h].contiguous()) for h in heads
-        ]
+        d_dense = [_transposed_product(matrix, weights[:, h].contiguous(), gradient[:, h].contiguous()) for h in heads]
         return d_weights, None, torch.stack(d_dense, dim=1)

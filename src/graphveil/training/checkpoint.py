@@ -37,9 +37,7 @@ def load_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
     training.best = {k.removeprefix("best/"): v for k, v in tensors.items() if k.startswith("best/")}
     for player in training.players:
         _load_optimizer(player, tensors)
-    training.history = [
-        Round(int(row[0]), *row[1:]) for row in tensors["history"].tolist()
-    ]
+    training.history = [Round(int(row[0]), *row[1:]) for row in tensors["history"].tolist()]
     best_round, training.best_score = tensors["best"].tolist()
     training.best_round = int(best_round)
 

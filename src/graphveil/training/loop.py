@@ -7,8 +7,8 @@ In every round one forward pass of the encoder serves all players:
     utility head's step on z, likewise
     encoder's step on  lambda * L_utility + (1 - lambda) * secret term,  which cannot move the heads
 
-The utility head and the encoder step on gradients of the same loss at the same point, so lambda = 1 is, bit for bit, the
-plain training loop that everybody writes.
+The utility head and the encoder step on gradients of the same loss at the same point, so lambda = 1 is, bit for bit,
+the plain training loop that everybody writes.
 """
 
 import math
@@ -146,7 +146,7 @@ class Training:
     def _adversary_step(self, number: int, z: Tensor, examples: Examples) -> float:
         target, module = self.problem.secret, self.adversary.module
         loss = cross_entropy(target.log_probabilities(module, z, examples), examples.y)
-        (-loss if self.problem.objective.adversary_ascends else loss).backward()
+        torch.autograd.backward(-loss if self.problem.objective.adversary_ascends else loss)
         self.adversary.step(number)
         return loss.item()
 
@@ -154,7 +154,7 @@ class Training:
         """Step the head, and give the loss and its gradient at z, both from before the step."""
         z.requires_grad_()
         loss = cross_entropy(self.problem.utility.log_probabilities(self.utility.module, z, examples), examples.y)
-        loss.backward()
+        torch.autograd.backward(loss)
         assert z.grad is not None
         self.utility.step(number)
         return loss.item(), z.grad
@@ -200,9 +200,7 @@ class Training:
         """Put the players' weights back to a `state`."""
         for player in self.players:
             prefix = f"{player.name}."
-            player.module.load_state_dict(
-                {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-            )
+            player.module.load_state_dict({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
 
     def _randomness(self, role: str, number: int, inner: int) -> None:
         """Dropout draws from a stream of its own, so that one player's draws never shift another's."""

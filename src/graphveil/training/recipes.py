@@ -1,11 +1,11 @@
 """How to train: every number that decides a result, in one visible place."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from graphveil.data.split import Knowledge
-from graphveil.errors import GraphveilError
+from graphveil.errors import GraphveilError, unknown
 from graphveil.models.build import Spec
 
 
@@ -43,7 +43,14 @@ class Recipe:
     evaluate_every: int = 5
 
     def __post_init__(self) -> None:
-        for name in ("rounds", "inner_steps", "hidden_channels", "out_channels", "patience", "evaluate_every"):
+        for name in (
+            "rounds",
+            "inner_steps",
+            "hidden_channels",
+            "out_channels",
+            "patience",
+            "evaluate_every",
+        ):
             _positive(name, getattr(self, name), whole=True)
         for name in ("lr_utility", "lr_adversary", "lr_encoder", "clip"):
             _positive(name, getattr(self, name), whole=False)
@@ -60,6 +67,23 @@ class Recipe:
             if name not in known:
                 raise GraphveilError(f"a recipe has no {name!r}: it has {', '.join(known)}.")
         return replace(self, **changes)
+
+    def parsed(self, settings: list[str]) -> "Recipe":
+        """A copy with `name=value` texts of the command line put in, each read as the type it replaces."""
+        changes: dict[str, Any] = {}
+        for setting in settings:
+            name, equals, text = setting.partition("=")
+            if not equals:
+                raise GraphveilError(f"{setting!r} is not a setting: expected name=value, such as rounds=500.")
+            kind = type(getattr(self, name, None))
+            try:
+                changes[name] = _PARSERS[kind](text)
+            except (KeyError, ValueError) as error:
+                known = [f.name for f in fields(self) if type(getattr(self, f.name)) in _PARSERS]
+                if name not in known:
+                    raise unknown("setting", name, known) from error
+                raise GraphveilError(f"{setting!r} cannot be read: {name} is a {kind.__name__}.") from error
+        return self.but(**changes)
 
 
 @dataclass(frozen=True)
@@ -83,21 +107,54 @@ class Adversary:
             raise GraphveilError(f"the adversary knows {self.knows!r}: expected 'few' or 'all'.")
 
 
+def _parse_bool(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]
+
+
+_PARSERS: Mapping[type, Callable[[str], Any]] = {int: int, float: float, str: str, bool: _parse_bool}
+
+
 def _positive(name: str, value: float, whole: bool) -> None:
     if value <= 0 or (whole and int(value) != value):
-        raise GraphveilError(f"{name}={value}: expected a {'whole number of at least 1' if whole else 'number above 0'}.")
+        raise GraphveilError(
+            f"{name}={value}: expected a {'whole number of at least 1' if whole else 'number above 0'}."
+        )
 
 
-_LINKS = Recipe()
-_CLASSES = Recipe(head="linear", lr_encoder=0.01, dropout=0.5, weight_decay=5e-4, hidden_channels=64)
+_LINKS = Recipe(
+    rounds=500,
+    lr_encoder=0.005,
+    hidden_channels=128,
+    out_channels=64,
+    weight_decay=1e-5,
+    normalize_features=False,
+)
+_CLASSES = Recipe(
+    rounds=200,
+    head="linear",
+    hidden_channels=64,
+    out_channels=32,
+    dropout=0.8,
+    weight_decay=2e-3,
+    normalize_features=False,
+    patience=60,
+    evaluate_every=3,
+)
 
 RECIPES: Mapping[tuple[str, str], Recipe] = {
     ("links", "gcn"): _LINKS,
-    ("links", "gat"): _LINKS.but(hidden_channels=64),
-    ("links", "hgcn"): _LINKS.but(head="fermi-dirac"),
+    ("links", "gat"): _LINKS.but(
+        lr_encoder=0.01, out_channels=128, dropout=0.2, encoder_options={"heads": 1, "attention_dropout": 0.5}
+    ),
+    ("links", "hgcn"): _LINKS.but(head="fermi-dirac", out_channels=16, dropout=0.4, normalize_features=True),
     ("classes", "gcn"): _CLASSES,
-    ("classes", "gat"): _CLASSES,
-    ("classes", "hgcn"): _CLASSES,
+    ("classes", "gat"): _CLASSES.but(
+        lr_encoder=0.001,
+        weight_decay=5e-4,
+        hidden_channels=128,
+        encoder_options={"heads": 4, "attention_dropout": 0.6, "smoothing": 1},
+    ),
+    ("classes", "hgcn"): _CLASSES.but(out_channels=64, weight_decay=0.01, encoder_options={"smoothing": 1}),
 }
 """By kind of utility and encoder; an encoder of your own starts from GCN's."""
 

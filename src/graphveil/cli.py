@@ -1,0 +1,212 @@
+"""The command line: verbs, no logic. torch and PyG are imported inside the verbs, so that --help is quick."""
+
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from graphveil import __version__
+from graphveil.errors import GraphveilError
+
+if TYPE_CHECKING:
+    from graphveil.veil import Score
+
+app = typer.Typer(
+    name="graphveil",
+    epilog="Start with:  graphveil demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+data = typer.Typer(help="The graphs that graphveil knows by name.", no_args_is_help=True)
+app.add_typer(data, name="data")
+console = Console()
+
+
+def run() -> None:
+    """The entry point: every expected fault is one sentence on stderr and exit code 2."""
+    try:
+        app()
+    except GraphveilError as error:
+        fail(str(error))
+    except KeyboardInterrupt:
+        fail("interrupted.", code=130)
+
+
+def fail(sentence: str, code: int = 2) -> None:
+    """Print a sentence on stderr and leave."""
+    Console(stderr=True, soft_wrap=True).print("graphveil:", sentence, markup=False, highlight=False)
+    sys.exit(code)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        console.print(f"graphveil {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and leave.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Say what is fetched and read.")] = False,
+) -> None:
+    """Train node embeddings that keep one task and hide another, and see what still leaks."""
+    del version  # its callback has answered already
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(message)s")
+
+
+@data.command("list", epilog="Example:  graphveil data list")
+def data_list() -> None:
+    """List the graphs by name, with their sizes and whether they are here already."""
+    from graphveil.data.load import BUILT_IN, PAPER_GRAPHS, cached_file
+
+    table = Table("name", "nodes", "links", "features", "classes", "where")
+    for name, size in PAPER_GRAPHS.items():
+        where = "in the cache" if cached_file(name).exists() else f"graphveil data fetch {name}"
+        sizes = (size.nodes, size.links, size.features, size.classes)
+        table.add_row(name, *[f"{count:,}" for count in sizes], where)
+    for name, (make, what) in BUILT_IN.items():
+        graph = make()
+        sizes = (graph.x.size(0), graph.edge_index.size(1) // 2, graph.x.size(1), int(graph.y.max()) + 1)
+        table.add_row(name, *[f"{count:,}" for count in sizes], f"built in: {what}")
+    console.print(table)
+
+
+@data.command("fetch", epilog="Example:  graphveil data fetch cora")
+def data_fetch(
+    name: Annotated[str, typer.Argument(help="cora, citeseer or pubmed.")],
+    root: Annotated[
+        Path | None, typer.Option(help="Take the raw files from this folder instead of the network.")
+    ] = None,
+) -> None:
+    """Fetch a graph into the cache, so that it works offline from then on."""
+    from graphveil.data.load import fetch_into_cache
+
+    with console.status(f"Fetching {name} ..."):
+        graph, where = fetch_into_cache(name, root)
+    console.print(
+        f"{name}: {graph.x.size(0):,} nodes, {graph.edge_index.size(1) // 2:,} links,"
+        f" {graph.x.size(1):,} features, {int(graph.y.max()) + 1} classes, in {where}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@app.command(
+    epilog="Example:  graphveil protect cora --utility links --secret labels --encoder gcn --tradeoff 0.9 --out runs/a"
+)
+def protect(
+    graph: Annotated[str, typer.Argument(help="A graph by name; see `graphveil data list`.")],
+    out: Annotated[Path, typer.Option(help="The folder to write the run into.")],
+    utility: Annotated[str, typer.Option(help="What to keep: links, labels or a node attribute.")] = "links",
+    secret: Annotated[str, typer.Option(help="What to hide: labels, links or a node attribute.")] = "labels",
+    encoder: Annotated[str, typer.Option(help="gcn, gat, hgcn or package.module:Class.")] = "gcn",
+    tradeoff: Annotated[float, typer.Option(help="lambda: 1 keeps all, 0 hides all.")] = 0.9,
+    objective: Annotated[
+        str, typer.Option(help="How the secret is hidden: club, entropy, minimax or published.")
+    ] = "club",
+    adversary: Annotated[
+        str | None,
+        typer.Option(help="Its head: linear, mlp; bilinear, fermi-dirac, pair-mlp.  [default: an MLP]"),
+    ] = None,
+    adversary_steps: Annotated[int, typer.Option(help="Its steps for each step of the encoder.")] = 5,
+    adversary_knows: Annotated[
+        str,
+        typer.Option(help="Node secrets it may learn from: few (20 a class) or all (outside the test part)."),
+    ] = "all",
+    message_edges: Annotated[
+        str | None,
+        typer.Option(help="Links that messages pass along: train or all.  [default: all, or train to keep links]"),
+    ] = None,
+    split: Annotated[str, typer.Option(help="paper (20 a class, 500, 1,000) or proportional.")] = "paper",
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Change the recipe: --set rounds=500 --set dropout=0.3")
+    ] = None,
+    root: Annotated[Path | None, typer.Option(help="Read the graph's raw files from this folder.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run in --out.")] = False,
+) -> None:
+    """Train embeddings that keep the utility and hide the secret, and write them into a folder.
+
+    Writes embeddings.parquet, embeddings.npy, model.safetensors, history.parquet and run.json. A run that is killed
+    goes on with --resume and ends where an unbroken one ends.
+    """
+    from graphveil.data import Split, load
+    from graphveil.errors import unknown
+    from graphveil.progress import show_rounds
+    from graphveil.run import protect as run_protect
+    from graphveil.training.recipes import Adversary, default_recipe
+    from graphveil.veil import Veil
+
+    with console.status(f"Loading {graph} ..."):
+        loaded = load(graph, root)
+    edges = message_edges or ("train" if utility == "links" else "all")
+    splits = {"paper": Split.paper, "proportional": Split.proportional}
+    if split not in splits:
+        raise unknown("split", split, splits)
+    parts = splits[split](loaded, seed, message_edges=edges)  # type: ignore[arg-type]
+    veil = Veil(
+        utility=utility,
+        secret=secret,
+        encoder=encoder,
+        tradeoff=tradeoff,
+        objective=objective,
+        adversary=Adversary(adversary, adversary_steps, adversary_knows),  # type: ignore[arg-type]
+        recipe=default_recipe(utility, encoder).parsed(set_ or []),
+        seed=seed,
+        device=device,
+    )
+    with show_rounds(console, graph) as on_round:
+        run = run_protect(veil, loaded, parts, out, resume=resume, on_round=on_round)
+    console.print(scores_table(f"{graph}: {utility} kept, {secret} hidden", {f"tradeoff {tradeoff:g}": run.score}))
+    console.print(
+        f"{len(veil.history_)} rounds in {run.seconds:.1f} s; files in {out}", highlight=False, soft_wrap=True
+    )
+    caution()
+
+
+@app.command(epilog="Example:  graphveil demo")
+def demo(
+    seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 0,
+) -> None:
+    """Protect the labels of real Cora while its links stay useful, in about a minute."""
+    from graphveil.data import Split, load
+    from graphveil.progress import show_rounds
+    from graphveil.veil import Veil
+
+    with console.status("Fetching cora ..."):
+        graph = load("cora")
+    split = Split.paper(graph, seed)
+    scores: dict[str, Score] = {}
+    for title, tradeoff in (("unprotected", 1.0), ("protected", 0.9)):
+        veil = Veil(utility="links", secret="labels", tradeoff=tradeoff, seed=seed)
+        with show_rounds(console, title) as on_round:
+            scores[title] = veil.fit(graph, split, on_round=on_round).score(graph, split)
+    console.print(scores_table("Cora, GCN: links kept, labels hidden", scores))
+    caution()
+
+
+def scores_table(title: str, scores: "dict[str, Score]") -> Table:
+    """Utility and what the joint adversary reads, a row a run, beside guessing."""
+    first = next(iter(scores.values()))
+    table = Table("run", f"utility ({first.utility_metric})", f"adversary reads ({first.adversary_metric})", "guessing")
+    table.title, table.title_justify = title, "left"
+    for name, score in scores.items():
+        table.add_row(name, f"{score.utility:.1%}", f"{score.adversary:.1%}", f"{score.adversary_chance:.1%}")
+    return table
+
+
+def caution() -> None:
+    """What the table does not say."""
+    console.print(
+        "The adversary was trained along with the encoder; a fresh attacker may read more than it does.",
+        style="dim",
+        highlight=False,
+    )

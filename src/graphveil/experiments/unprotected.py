@@ -1,0 +1,143 @@
+"""The 18 unprotected cells of the paper's Tables 2(a) and 3(a): what an encoder reaches when nothing is hidden.
+
+    python -m graphveil.experiments.unprotected --seeds 5 --jobs 2 --out RESULTS.md
+
+Each cell and seed is one training with lambda = 1 on the paper's split of that seed; its result lies in one file, so a
+killed run goes on where it was. The adversary is the paper's (linear, bilinear or Fermi-Dirac, 20 labels a class); at
+lambda = 1 it cannot change the encoder.
+"""
+
+import hashlib
+import json
+import os
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Annotated
+
+import joblib
+import typer
+from rich.progress import track
+
+from graphveil.data import Split, digest, load
+from graphveil.files import write_atomically, write_json
+from graphveil.training.recipes import Adversary
+from graphveil.veil import Veil, versions
+
+DATASETS = ("cora", "citeseer", "pubmed")
+ENCODERS = ("gcn", "gat", "hgcn")
+UTILITIES = ("links", "labels")
+
+PUBLISHED: Mapping[tuple[str, str, str], tuple[float, float]] = {
+    ("links", "cora", "gcn"): (89.33, 72.00),
+    ("links", "cora", "gat"): (92.95, 71.80),
+    ("links", "cora", "hgcn"): (93.78, 75.30),
+    ("links", "citeseer", "gcn"): (91.52, 67.40),
+    ("links", "citeseer", "gat"): (95.03, 67.00),
+    ("links", "citeseer", "hgcn"): (94.65, 67.20),
+    ("links", "pubmed", "gcn"): (91.43, 72.70),
+    ("links", "pubmed", "gat"): (94.44, 78.50),
+    ("links", "pubmed", "hgcn"): (95.18, 76.60),
+    ("labels", "cora", "gcn"): (81.60, 82.73),
+    ("labels", "cora", "gat"): (81.80, 77.32),
+    ("labels", "cora", "hgcn"): (79.50, 80.83),
+    ("labels", "citeseer", "gcn"): (67.50, 83.30),
+    ("labels", "citeseer", "gat"): (71.00, 82.12),
+    ("labels", "citeseer", "hgcn"): (68.50, 79.12),
+    ("labels", "pubmed", "gcn"): (78.80, 78.90),
+    ("labels", "pubmed", "gat"): (79.20, 78.45),
+    ("labels", "pubmed", "hgcn"): (80.00, 77.10),
+}
+"""(utility, adversary) in percent, by utility, data set and encoder: Tables 2(a) and 3(a)."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training: what is kept, on what, by which encoder, from which seed."""
+
+    utility: str
+    dataset: str
+    encoder: str
+    seed: int
+
+    def veil(self) -> Veil:
+        """The unprotected encoder with the paper's own adversary looking on."""
+        links = "fermi-dirac" if self.encoder == "hgcn" else "bilinear"
+        secret, head = ("labels", "linear") if self.utility == "links" else ("links", links)
+        adversary = Adversary(head, steps=5, knows="few")
+        return Veil(self.utility, secret, self.encoder, 1.0, adversary=adversary, seed=self.seed, device="cpu")
+
+    def file(self, folder: Path) -> Path:
+        """Where the result lies: named after all that decides it."""
+        key = hashlib.sha256(json.dumps([asdict(self), self.veil().config(), versions()]).encode()).hexdigest()
+        return folder / f"{self.utility}-{self.dataset}-{self.encoder}-{self.seed}-{key[:12]}.json"
+
+
+def run_cell(cell: Cell, folder: Path) -> None:
+    """Train one cell and write its result, unless it is there already."""
+    if (file := cell.file(folder)).exists():
+        return
+    import torch  # noqa: PLC0415 - set in the worker, not in the parent
+
+    torch.set_num_threads(1)
+    graph = load(cell.dataset)
+    split = Split.paper(graph, cell.seed, message_edges="train" if cell.utility == "links" else "all")
+    veil = cell.veil().fit(graph, split)
+    score = veil.score(graph, split)
+    result = {"score": score.utility, "adversary_score": score.adversary, "rounds": len(veil.history_)}
+    write_json(file, asdict(cell) | result | {"graph": digest(graph)})
+
+
+def markdown(cells: Iterable[Cell], folder: Path) -> str:
+    """The table, from the saved results only."""
+    lines = [
+        "| kept | graph | encoder | paper | ours, mean (std) | difference | within 1.0 | adversary: paper | ours |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    grouped: dict[tuple[str, str, str], list[dict[str, float]]] = {}
+    for cell in cells:
+        result = json.loads(cell.file(folder).read_text(encoding="utf-8"))
+        grouped.setdefault((cell.utility, cell.dataset, cell.encoder), []).append(result)
+    for key, results in grouped.items():
+        utility, adversary = ([100 * r[name] for r in results] for name in ("score", "adversary_score"))
+        mean, spread = statistics.fmean(utility), statistics.stdev(utility) if len(utility) > 1 else 0.0
+        paper, paper_adversary = PUBLISHED[key]
+        verdict = "yes" if mean >= paper - 1 else f"**no, {paper - 1 - mean:.1f} short**"
+        lines.append(
+            f"| {' | '.join(key)} | {paper:.1f} | {mean:.1f} ({spread:.1f}) | {mean - paper:+.1f} | {verdict}"
+            f" | {paper_adversary:.1f} | {statistics.fmean(adversary):.1f} |"
+        )
+    return "\n".join(lines)
+
+
+MARKERS = ("<!-- unprotected: begin -->", "<!-- unprotected: end -->")
+
+
+def main(
+    out: Annotated[Path, typer.Option(help="The Markdown file whose marked part is written anew.")] = Path(
+        "RESULTS.md"
+    ),
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, ...")] = 5,
+    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time, one thread each.")] = 2,
+    results: Annotated[Path, typer.Option(help="The folder of finished cells.")] = Path("runs/unprotected"),
+) -> None:
+    """Run what is not there yet, and write the table."""
+    cells = [Cell(*key, seed) for key in product(UTILITIES, DATASETS, ENCODERS) for seed in range(seeds)]
+    missing = [cell for cell in cells if not cell.file(results).exists()]
+    work = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")(
+        joblib.delayed(run_cell)(cell, results) for cell in missing
+    )
+    for _ in track(work, f"{len(missing)} of {len(cells)} trainings", total=len(missing)):
+        pass
+    text = out.read_text(encoding="utf-8") if out.exists() else "# Results\n\n" + "\n".join(MARKERS) + "\n"
+    before, rest = text.split(MARKERS[0])
+    after = rest.split(MARKERS[1])[1]
+    table = f"{MARKERS[0]}\n{markdown(cells, results)}\n{MARKERS[1]}"
+    write_atomically(out, lambda temporary: temporary.write_text(before + table + after, encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # one thread a worker, set before torch starts its pool there
+    typer.run(main)

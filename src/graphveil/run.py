@@ -1,0 +1,111 @@
+"""One run in one folder: train, score, embed, and write the files people get.
+
+run.json             configuration, versions, digests, timings and scores; written last, so its presence means done
+model.safetensors    encoder, utility head and adversary of the selected round
+history.parquet      losses and validation readings of every round
+embeddings.parquet   node ids and one column a dimension; embeddings.npy the same as an array
+checkpoint.safetensors   only while the run is unfinished
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphveil.data import Split, digest
+from graphveil.errors import GraphveilError
+from graphveil.files import blame_the_disk, write_atomically
+from graphveil.training.loop import Round, Training
+from graphveil.veil import Score, Veil
+
+CHECKPOINT = "checkpoint.safetensors"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run."""
+
+    veil: Veil
+    score: Score
+    z: Tensor
+    seconds: float
+
+
+def protect(
+    veil: Veil,
+    graph: Data,
+    split: Split,
+    out: Path,
+    resume: bool = False,
+    on_round: Callable[[Training], None] | None = None,
+) -> Run:
+    """Train `veil` and write its files into `out`, going on from an unfinished run there if `resume`."""
+    with _only_one(out):
+        _check_folder(out, resume)
+        started = time.perf_counter()
+        veil.fit(graph, split, checkpoint=out / CHECKPOINT, on_round=on_round)
+        seconds = time.perf_counter() - started
+        score = veil.score(graph, split)
+        z = veil.transform(graph, split)
+        write_embeddings(out, z)
+        write_history(out / "history.parquet", veil.history_)
+        veil.save(
+            out,
+            {
+                "scores": asdict(score),
+                "seconds": round(seconds, 3),
+                "rounds": len(veil.history_),
+                "graph_digest": digest(graph),
+                "split_digest": split.digest(),
+                "message_edges": split.message_edges,
+            },
+        )
+        (out / CHECKPOINT).unlink(missing_ok=True)
+    return Run(veil, score, z, seconds)
+
+
+def write_embeddings(out: Path, z: Tensor) -> None:
+    """`embeddings.parquet` (node, z0, z1, ...) and `embeddings.npy`."""
+    array = z.numpy()
+    columns = {"node": np.arange(len(array)), **{f"z{i}": array[:, i] for i in range(array.shape[1])}}
+    write_atomically(out / "embeddings.parquet", lambda temporary: pq.write_table(pa.table(columns), temporary))
+
+    def write_npy(temporary: Path) -> None:
+        with temporary.open("wb") as file:  # a file, since np.save would add a suffix to a name
+            np.save(file, array, allow_pickle=False)
+
+    write_atomically(out / "embeddings.npy", write_npy)
+
+
+def write_history(path: Path, history: list[Round]) -> None:
+    """One row a round."""
+    table = pa.Table.from_pylist([asdict(done) for done in history])
+    write_atomically(path, lambda temporary: pq.write_table(table, temporary))
+
+
+def _check_folder(out: Path, resume: bool) -> None:
+    if (out / "run.json").exists():
+        raise GraphveilError(f"{out} holds a finished run: choose another folder, or remove this one first.")
+    if (out / CHECKPOINT).exists() and not resume:
+        raise GraphveilError(f"{out} holds an unfinished run: add --resume to go on with it, or choose another folder.")
+
+
+def _only_one(out: Path) -> FileLock:
+    """A lock on the folder, so that two runs never write into each other."""
+    with blame_the_disk(out):
+        out.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(out / ".lock", blocking=False)
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise GraphveilError(
+                f"another process is writing to {out}: wait for it, or choose another folder."
+            ) from error
+    return lock

@@ -1,0 +1,71 @@
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from graphveil.data import check_graph, digest, node_classes
+from graphveil.data.graph import both_directions, decode_pairs, encode_pairs, undirected_pairs
+from graphveil.errors import GraphveilError
+
+
+def test_undirected_pairs_drop_loops_directions_and_duplicates() -> None:
+    edge_index = torch.tensor([[2, 0, 1, 3, 0, 2], [0, 2, 1, 2, 2, 3]])
+    assert undirected_pairs(edge_index, 4).tolist() == [[0, 2], [2, 3]]
+
+
+def test_pair_codes_are_invertible_and_ordered() -> None:
+    pairs = torch.tensor([[0, 0, 1, 7], [1, 9, 2, 8]])
+    codes = encode_pairs(pairs, 10)
+    assert codes.tolist() == [1, 9, 12, 78]
+    assert torch.equal(decode_pairs(codes, 10), pairs)
+
+
+def test_both_directions_doubles_each_link() -> None:
+    assert both_directions(torch.tensor([[0], [3]])).tolist() == [[0, 3], [3, 0]]
+
+
+def tiny(**changes: object) -> Data:
+    parts = {"x": torch.ones(3, 2), "edge_index": torch.tensor([[0, 1], [1, 2]]), "y": torch.tensor([0, 1, 0])}
+    return Data(**parts | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"x": None}, "has no x"),
+        ({"edge_index": None}, "has no edge_index"),
+        ({"x": torch.ones(3)}, "one row of features a node"),
+        ({"x": torch.ones(0, 2), "edge_index": torch.empty(2, 0, dtype=torch.long)}, "at least one node"),
+        ({"edge_index": torch.tensor([[0, 1, 2]])}, r"expected \(2, number of edges\)"),
+        ({"edge_index": torch.tensor([[0.0], [1.0]])}, "whole numbers"),
+        ({"edge_index": torch.tensor([[0], [3]])}, "names node 3, but the graph has nodes 0 to 2"),
+        ({"edge_index": torch.tensor([[0], [-1]])}, "names node -1"),
+        ({"x": torch.tensor([[1.0], [float("nan")], [2.0]])}, "NaN or infinite"),
+    ],
+)
+def test_a_graph_that_cannot_be_trained_on_is_refused(changes: dict[str, object], says: str) -> None:
+    with pytest.raises(GraphveilError, match=says):
+        check_graph(tiny(**changes))
+
+
+def test_node_classes_by_name() -> None:
+    graph = tiny(dorm=torch.tensor([1, -1, 0]))
+    assert node_classes(graph, "labels").tolist() == [0, 1, 0]
+    assert node_classes(graph, "dorm").tolist() == [1, -1, 0]
+    with pytest.raises(GraphveilError, match=r"no 'gender'.*dorm"):
+        node_classes(graph, "gender")
+    with pytest.raises(GraphveilError, match="whole numbers"):
+        node_classes(tiny(age=torch.rand(3)), "age")
+    with pytest.raises(GraphveilError, match="one class for each of 3 nodes"):
+        node_classes(tiny(age=torch.tensor([1])), "age")
+
+
+def test_the_digest_sees_every_part() -> None:
+    same = {digest(tiny()), digest(tiny())}
+    assert len(same) == 1
+    others = [
+        tiny(x=torch.zeros(3, 2)),
+        tiny(y=torch.tensor([0, 1, 1])),
+        tiny(edge_index=torch.tensor([[0, 1], [2, 2]])),
+        tiny(extra=torch.tensor([1, 2, 3])),
+    ]
+    assert len(same | {digest(other) for other in others}) == 5

@@ -1,0 +1,268 @@
+"""The facts about one round: who moves, which way, and from what."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+import graphveil as gv
+from graphveil.randomness import generator, stream
+from graphveil.training.loop import Training
+from graphveil.training.objectives import cross_entropy
+
+
+def training(graph: Data, split: gv.Split, recipe: gv.Recipe, **arguments: object) -> Training:
+    return gv.Veil(recipe=recipe, device="cpu", **arguments).start(graph, split)  # type: ignore[arg-type]
+
+
+def weights(module: nn.Module) -> list[Tensor]:
+    return [p.detach().clone() for p in module.parameters()]
+
+
+def same(before: list[Tensor], module: nn.Module) -> bool:
+    return all(a.equal(b) for a, b in zip(before, module.parameters(), strict=True))
+
+
+def test_a_head_step_moves_its_head_and_nothing_else(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
+    run = training(small, small_split, quick)
+    z = run.embed()
+    for player, step, target in (
+        (run.adversary, run._adversary_step, run.problem.secret),
+        (run.utility, run._utility_step, run.problem.utility),
+    ):
+        before = {p.name: weights(p.module) for p in run.players}
+        step(1, z.clone(), target.train(generator(0)))
+        moved = [p.name for p in run.players if not same(before[p.name], p.module)]
+        assert moved == [player.name]
+
+
+def test_the_encoder_step_moves_the_encoder_only(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
+    run = training(small, small_split, quick)
+    hide = run.problem.secret.train(generator(0))
+    before = {p.name: weights(p.module) for p in run.players}
+    run.encoder.module.train()
+    z = run.encoder.module(run.problem.x, run.problem.adjacency)
+    z.backward(run._secret_gradient(z.detach(), hide))
+    run.encoder.step(1)
+    assert [p.name for p in run.players if not same(before[p.name], p.module)] == ["encoder"]
+    assert all(p.grad is None for p in run.adversary.parameters), "the adversary gets no gradient from the encoder"
+
+
+@pytest.mark.parametrize("utility", ["links", "labels"])
+@pytest.mark.parametrize("encoder", ["gcn", "gat", "hgcn"])
+def test_lambda_one_is_plain_training_bit_for_bit(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, utility: str, encoder: str
+) -> None:
+    """The loop everybody writes: one loss, one backward, one Adam over encoder and head together."""
+    secret = "labels" if utility == "links" else "links"
+    recipe = quick.but(head="bilinear" if utility == "links" else "linear", weight_decay=0.0, clip=1e9)
+    settings = {"utility": utility, "secret": secret, "encoder": encoder, "tradeoff": 1.0, "seed": 7}
+    plain = training(small, small_split, recipe, **settings)
+    protected = training(small, small_split, recipe, **settings)
+    protected.run()
+
+    torch.manual_seed(123)  # whatever the caller's generator holds
+    modules = (plain.encoder.module, plain.utility.module)
+    optimizer = torch.optim.Adam([p for m in modules for p in m.parameters()], lr=0.01)
+    target = plain.problem.utility
+    for number in range(1, recipe.rounds + 1):
+        examples = target.train(generator(7, "utility", number))
+        torch.manual_seed(stream(7, "encoder", number, 0))
+        z = modules[0](plain.problem.x, plain.problem.adjacency)
+        loss = cross_entropy(target.log_probabilities(modules[1], z, examples), examples.y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        assert protected.history[number - 1].utility_loss == loss.item()
+    assert same(weights(modules[0]), protected.encoder.module)
+    assert same(weights(modules[1]), protected.utility.module)
+
+
+def test_at_lambda_one_the_adversary_cannot_change_a_bit(
+    small: Data, small_split: gv.Split, quick: gv.Recipe
+) -> None:
+    strong = training(small, small_split, quick, tradeoff=1.0)
+    weak = training(small, small_split, quick, tradeoff=1.0, adversary=gv.Adversary("linear", 1, "few"))
+    strong.run()
+    weak.run()
+    assert same(weights(strong.encoder.module), weak.encoder.module)
+    assert strong.best_round == weak.best_round
+
+
+class Identity(nn.Module):
+    """An encoder whose embeddings are its weights, so that gradients can be written down by hand."""
+
+    def __init__(self, in_channels: int, **_: object) -> None:
+        super().__init__()
+        self.z = nn.Parameter(torch.tensor([[1.0, -0.5], [0.3, 0.8], [-1.0, 0.2], [0.4, 0.4]]))
+        self.in_channels = in_channels
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        del x, edge_index
+        return self.z * 1.0
+
+
+@pytest.mark.parametrize("objective", ["published", "minimax", "club", "entropy"])
+def test_which_way_each_player_moves(objective: str) -> None:
+    """Four nodes, two classes, a linear adversary: d CE / d z = (softmax - onehot) W' / n, worked out here by hand."""
+    graph = Data(x=torch.ones(4, 1), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]), y=torch.tensor([0, 0, 1, 1]))
+    run = hand_made(graph, objective)
+    z = run.embed()
+    examples = run.problem.secret.train(generator(0))
+    nodes, y = examples.index, examples.y
+    linear = run.adversary.module.linear
+    assert isinstance(linear, nn.Linear)
+    w, b = linear.weight.detach().clone(), linear.bias.detach().clone()
+
+    logits = z[nodes] @ w.t() + b
+    share = logits.exp() / logits.exp().sum(dim=1, keepdim=True)
+    onehot = torch.eye(2)[y]
+    ce_gradient = (share - onehot) @ w / len(y)  # of CE(g(z), y) at z
+    prior_gradient = (share - run.problem.secret.prior) @ w / len(y)  # of CE(g(z), prior) at z
+    expected = torch.zeros_like(z)
+    expected[nodes] = {
+        "published": -ce_gradient,
+        "minimax": -ce_gradient,
+        "club": prior_gradient - ce_gradient,
+        "entropy": prior_gradient,
+    }[objective]
+    assert torch.allclose(run._secret_gradient(z, examples), expected, rtol=0, atol=1e-6)
+
+    before = float(-(onehot * share.log()).sum() / len(y))
+    run.adversary.optimizer = torch.optim.SGD(run.adversary.parameters, lr=0.1)
+    run._adversary_step(1, z.detach(), examples)
+    log_q = run.problem.secret.log_probabilities(run.adversary.module, z.detach(), examples)
+    after = cross_entropy(log_q, y).item()
+    assert (after > before) == (objective == "published"), "published ascends, the others descend"
+
+    sign = 1 if objective == "published" else -1
+    assert torch.allclose(linear.weight, w + sign * 0.1 * (share - onehot).t() @ z[nodes] / len(y), rtol=0, atol=1e-6)
+
+
+def hand_made(graph: Data, objective: str) -> Training:
+    empty = torch.empty(2, 0, dtype=torch.long)
+    split = gv.Split(
+        num_nodes=4,
+        message_edges="train",
+        train_nodes=torch.tensor([0, 2]),
+        val_nodes=torch.tensor([1]),
+        test_nodes=torch.tensor([3]),
+        spare_nodes=torch.empty(0, dtype=torch.long),
+        train_links=torch.tensor([[0, 1], [1, 2]]),
+        val_links=torch.tensor([[2], [3]]),
+        val_nonlinks=torch.tensor([[0], [3]]),
+        test_links=empty,
+        test_nonlinks=empty,
+    )
+    recipe = gv.Recipe(hidden_channels=2, out_channels=2, clip=1e9)
+    veil = gv.Veil(
+        encoder=Identity, objective=objective, adversary=gv.Adversary("linear"), recipe=recipe, tradeoff=0.5, device="cpu"
+    )
+    return veil.start(graph, split)
+
+
+def test_the_encoders_gradient_is_the_weighted_sum(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
+    """One round with plain SGD moves the encoder by -lr * (lambda * dU + (1 - lambda) * dS)."""
+    recipe = quick.but(dropout=0.0, clip=1e9)
+    run, twin = (training(small, small_split, recipe, tradeoff=0.3, seed=4) for _ in range(2))
+    for player in run.players:
+        player.optimizer = torch.optim.SGD(player.parameters, lr=0.5)
+    before = weights(run.encoder.module)
+    keep = run.problem.utility.train(generator(4, "utility", 1))
+    hide = run.problem.secret.train(generator(4, "secret", 1))
+    run._step(1, 0, keep, hide)
+
+    z = twin.encoder.module(twin.problem.x, twin.problem.adjacency)
+    utility = cross_entropy(twin.problem.utility.log_probabilities(twin.utility.module, z, keep), keep.y)
+    log_q = run.problem.secret.log_probabilities(run.adversary.module, z, hide)  # the adversary after its steps
+    secret = run.problem.objective.secret_term(log_q, hide.y, run.problem.secret.prior)
+    (0.3 * utility + 0.7 * secret).backward()
+    for old, new, like in zip(before, run.encoder.module.parameters(), twin.encoder.module.parameters(), strict=True):
+        assert like.grad is not None
+        assert torch.allclose(new, old - 0.5 * like.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_inner_steps_repeat_on_the_same_examples(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
+    """I = 3 makes three encoder steps a round: Adam has counted them."""
+    run = training(small, small_split, quick.but(inner_steps=3, rounds=2), adversary=gv.Adversary(steps=4))
+    run.run()
+    steps = {p.name: int(next(iter(p.optimizer.state.values()))["step"]) for p in run.players}
+    assert steps == {"encoder": 6, "utility": 6, "adversary": 24}
+
+
+def test_selection_looks_at_validation_only(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
+    """Test answers turned upside down change nothing that is selected."""
+    run = training(small, small_split, quick, tradeoff=0.6)
+    run.run()
+    altered = small.clone()
+    altered.y = small.y.clone()
+    altered.y[small_split.test_nodes] = (small.y[small_split.test_nodes] + 1) % 3
+    other = training(altered, small_split, quick, tradeoff=0.6)
+    other.run()
+    assert [r.score for r in run.history if r.round % 3 == 0] == [r.score for r in other.history if r.round % 3 == 0]
+    assert same(weights(run.encoder.module), other.encoder.module)
+    evaluated = {r.round: r.score for r in run.history if not math.isnan(r.score) and r.round > quick.warmup}
+    assert run.best_score == max(evaluated.values())
+    assert run.best_round == min(r for r, score in evaluated.items() if score == run.best_score)
+
+
+def test_early_stopping_counts_from_the_best_round(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
+    run = training(small, small_split, quick.but(rounds=400, patience=9), tradeoff=1.0)
+    run.run()
+    assert len(run.history) < 400
+    assert len(run.history) == run.best_round + 9
+
+
+def test_a_naive_adversary_selects_nothing(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
+    run = training(small, small_split, quick.but(rounds=9, warmup=6), tradeoff=0.5)
+    run.run()
+    assert run.best_round > 6
+    short = training(small, small_split, quick.but(rounds=5, warmup=100), tradeoff=0.5)
+    short.run()
+    assert short.best_round == 5, "a run shorter than the warm-up selects its last round"
+
+
+def test_divergence_names_the_round_and_keeps_the_last_good_state(small: Data, small_split: gv.Split) -> None:
+    recipe = gv.Recipe(rounds=50, hidden_channels=8, out_channels=4, evaluate_every=1)
+    veil = gv.Veil(tradeoff=1.0, recipe=recipe, device="cpu")
+
+    def poison(run: Training) -> None:
+        if len(run.history) == 7:
+            with torch.no_grad():
+                next(iter(run.encoder.module.parameters())).fill_(float("nan"))
+
+    with pytest.raises(gv.DivergedError, match="diverged in round 8"):
+        veil.fit(small, small_split, on_round=poison)
+    z = veil.transform(small, small_split)
+    assert torch.isfinite(z).all()
+    assert len(veil.history_) == 7
+    assert 1 <= veil.best_round_ <= 7
+
+
+def test_the_callers_randomness_is_left_as_it_was(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    gv.Veil(recipe=quick, device="cpu").fit(small, small_split)
+    assert torch.rand(3).equal(expected)
+
+
+def test_the_callers_graph_is_left_as_it_was(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
+    from graphveil.data import digest
+
+    before = digest(small)
+    gv.Veil(recipe=quick, device="cpu").fit(small, small_split).transform(small)
+    assert digest(small) == before
+
+
+@pytest.mark.slow
+def test_hgcn_stays_finite_over_a_thousand_rounds_on_pubmed() -> None:
+    graph = gv.load("pubmed")
+    split = gv.Split.paper(graph, 0)
+    recipe = gv.Veil(encoder="hgcn").recipe.but(rounds=1000, patience=1000, evaluate_every=100)
+    veil = gv.Veil(encoder="hgcn", tradeoff=0.9, recipe=recipe, adversary=gv.Adversary(steps=1)).fit(graph, split)
+    assert len(veil.history_) == 1000
+    assert all(math.isfinite(r.utility_loss) and math.isfinite(r.secret_loss) for r in veil.history_)
+    assert torch.isfinite(veil.transform(graph)).all()
