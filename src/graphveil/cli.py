@@ -3,7 +3,7 @@
 import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -33,11 +33,9 @@ def run() -> None:
         app()
     except GraphveilError as error:
         fail(str(error))
-    except KeyboardInterrupt:
-        fail("interrupted.", code=130)
 
 
-def fail(sentence: str, code: int = 2) -> None:
+def fail(sentence: str, code: int = 2) -> NoReturn:
     """Print a sentence on stderr and leave."""
     Console(stderr=True, soft_wrap=True).print("graphveil:", sentence, markup=False, highlight=False)
     sys.exit(code)
@@ -64,7 +62,7 @@ def main(
 @data.command("list", epilog="Example:  graphveil data list")
 def data_list() -> None:
     """List the graphs by name, with their sizes and whether they are here already."""
-    from graphveil.data.load import BUILT_IN, PAPER_GRAPHS, cached_file
+    from graphveil.data.catalog import BUILT_IN, PAPER_GRAPHS, cached_file
 
     table = Table("name", "nodes", "links", "features", "classes", "where")
     for name, size in PAPER_GRAPHS.items():
@@ -86,7 +84,7 @@ def data_fetch(
     ] = None,
 ) -> None:
     """Fetch a graph into the cache, so that it works offline from then on."""
-    from graphveil.data.load import fetch_into_cache
+    from graphveil.data.catalog import fetch_into_cache
 
     with console.status(f"Fetching {name} ..."):
         graph, where = fetch_into_cache(name, root)
@@ -163,8 +161,11 @@ def protect(
         seed=seed,
         device=device,
     )
-    with show_rounds(console, graph) as on_round:
-        run = run_protect(veil, loaded, parts, out, resume=resume, on_round=on_round)
+    try:
+        with show_rounds(console, graph) as on_round:
+            run = run_protect(veil, loaded, parts, out, resume=resume, on_round=on_round)
+    except KeyboardInterrupt:
+        fail(f"interrupted; the same command with --resume goes on with {out}.", code=130)
     console.print(scores_table(f"{graph}: {utility} kept, {secret} hidden", {f"tradeoff {tradeoff:g}": run.score}))
     console.print(
         f"{len(veil.history_)} rounds in {run.seconds:.1f} s; files in {out}", highlight=False, soft_wrap=True

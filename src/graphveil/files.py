@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import safetensors.torch
+from torch import Tensor
+
 from graphveil.errors import GraphveilError
 
 
@@ -32,6 +35,12 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write `value` as readable JSON; NaN and infinity are refused, since JSON has neither."""
     text = json.dumps(value, indent=2, allow_nan=False) + "\n"
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    """Write a safetensors file; the bytes are made first, so that a full disk is an ordinary OSError."""
+    data = safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, metadata)
+    write_atomically(path, lambda temporary: temporary.write_bytes(data))
 
 
 @contextmanager

@@ -14,14 +14,14 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphveil.data import Split, check_graph, digest
 from graphveil.data.graph import both_directions, undirected_pairs
 from graphveil.errors import GraphveilError, unknown
-from graphveil.files import write_atomically, write_json
+from graphveil.files import write_json, write_tensors
 from graphveil.models import (
     ENCODERS,
     LINK_HEADS,
@@ -204,10 +204,8 @@ class Veil:
         """
         self._check_fitted()
         folder = Path(folder)
-        weights = {
-            f"{part}.{k}": v.cpu().contiguous() for part, m in self.modules_.items() for k, v in m.state_dict().items()
-        }
-        write_atomically(folder / "model.safetensors", lambda temporary: save_file(weights, temporary))
+        weights = {f"{part}.{k}": v for part, module in self.modules_.items() for k, v in module.state_dict().items()}
+        write_tensors(folder / "model.safetensors", weights)
         record = {
             "schema": SCHEMA,
             "config": self.config(),

@@ -78,15 +78,17 @@ def test_hgcn_attention_and_smoothing_are_used(small: Data) -> None:
     attending = HGCN(40, 8, 4, dropout=0.0, attention=True)
     attending.load_state_dict(plain.state_dict(), strict=False)
     assert not torch.allclose(plain(x, adjacency), attending(x, adjacency))
-    attending.first.scorer.data.zero_()
-    attending.second.scorer.data.zero_()
+    for layer in (attending.first, attending.second):
+        assert layer.scorer is not None
+        layer.scorer.data.zero_()
     mean = Adjacency(adjacency.normalized.with_values(torch.ones_like(adjacency.normalized.values)), torch.empty(2, 0))
     assert torch.allclose(attending(x, adjacency), plain(x, mean), rtol=1e-4, atol=1e-5), "equal shares are a mean"
 
     smooth = HGCN(40, 8, 4, dropout=0.0, smoothing=2)
     smooth.load_state_dict(plain.state_dict())
-    a = adjacency.normalized.to_dense()
-    assert torch.allclose(smooth(x, adjacency), a @ a @ plain(x, adjacency), rtol=1e-4, atol=1e-6)
+    a, z = adjacency.normalized.to_dense(), plain(x, adjacency)
+    once = 0.9 * a @ z + 0.1 * z
+    assert torch.allclose(smooth(x, adjacency), 0.9 * a @ once + 0.1 * z, rtol=1e-4, atol=1e-6)
 
 
 def test_the_curvatures_are_learned(small: Data) -> None:

@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor
 
-from graphveil.data.sparse import csr
 from graphveil.models.sparse import Adjacency, SparseMatrix, segment_softmax, weighted_product
 
 
@@ -12,8 +11,7 @@ def random_sparse(rows: int, columns: int) -> tuple[SparseMatrix, Tensor]:
     dense = torch.randn(rows, columns, generator=random, dtype=torch.float64)
     dense[torch.rand(rows, columns, generator=random) < 0.6] = 0
     dense[0] = 0  # an empty row
-    matrix = dense.to_sparse_csr()
-    return SparseMatrix.from_csr(csr(matrix.crow_indices(), matrix.col_indices(), matrix.values(), dense.shape)), dense
+    return SparseMatrix.from_csr(dense.to_sparse_csr()), dense
 
 
 def test_product_and_its_gradient_are_those_of_the_dense_matrix() -> None:

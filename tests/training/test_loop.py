@@ -80,9 +80,7 @@ def test_lambda_one_is_plain_training_bit_for_bit(
     assert same(weights(modules[1]), protected.utility.module)
 
 
-def test_at_lambda_one_the_adversary_cannot_change_a_bit(
-    small: Data, small_split: gv.Split, quick: gv.Recipe
-) -> None:
+def test_at_lambda_one_the_adversary_cannot_change_a_bit(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
     strong = training(small, small_split, quick, tradeoff=1.0)
     weak = training(small, small_split, quick, tradeoff=1.0, adversary=gv.Adversary("linear", 1, "few"))
     strong.run()
@@ -158,7 +156,12 @@ def hand_made(graph: Data, objective: str) -> Training:
     )
     recipe = gv.Recipe(hidden_channels=2, out_channels=2, clip=1e9)
     veil = gv.Veil(
-        encoder=Identity, objective=objective, adversary=gv.Adversary("linear"), recipe=recipe, tradeoff=0.5, device="cpu"
+        encoder=Identity,
+        objective=objective,
+        adversary=gv.Adversary("linear"),
+        recipe=recipe,
+        tradeoff=0.5,
+        device="cpu",
     )
     return veil.start(graph, split)
 

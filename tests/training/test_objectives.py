@@ -36,7 +36,9 @@ def test_vclub_is_zero_where_z_says_nothing_and_the_first_term_alone_is_not() ->
     y = torch.tensor([0, 1, 1, 1])
     log_q = prior.log().expand(4, 2)
     assert vclub(log_q, y, prior).item() == pytest.approx(0, abs=1e-15)
-    assert negative_cross_entropy(log_q, y, prior).item() == pytest.approx(0.25 * math.log(0.25) + 0.75 * math.log(0.75))
+    assert negative_cross_entropy(log_q, y, prior).item() == pytest.approx(
+        0.25 * math.log(0.25) + 0.75 * math.log(0.75)
+    )
 
 
 def test_confidently_wrong_pays_under_minimax_and_costs_nothing_less_under_entropy() -> None:

@@ -1,7 +1,7 @@
 """Graphs, splits, and pairs without a link."""
 
+from graphveil.data.catalog import cached_file, load
 from graphveil.data.graph import UNKNOWN, check_graph, digest, node_classes
-from graphveil.data.load import cached_file, load
 from graphveil.data.split import Split
 from graphveil.data.synthetic import GraphSpec, generate
 

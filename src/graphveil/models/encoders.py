@@ -151,10 +151,14 @@ def attention_shares(sender: Tensor, receiver: Tensor, matrix: SparseMatrix) -> 
     return segment_softmax(scores, matrix)
 
 
-def smooth(z: Tensor, matrix: SparseMatrix, times: int) -> Tensor:
-    """Average the embeddings over neighbours a few times more, which carries few labels further."""
+def smooth(z: Tensor, matrix: SparseMatrix, times: int, keep: float = 0.1) -> Tensor:
+    """Personalised PageRank of the embeddings (Klicpera et al., 2019), which carries few labels further.
+
+    z <- (1 - keep) A z + keep z_0, a few times.
+    """
+    start = z
     for _ in range(times):
-        z = matrix @ z
+        z = torch.lerp(matrix @ z, start, keep)
     return z
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from graphveil.errors import GraphveilError
-from graphveil.files import write_atomically
+from graphveil.files import write_tensors
 from graphveil.training.loop import Player, Round, Training
 
 _FIELDS = list(Round.__dataclass_fields__)
@@ -26,8 +25,7 @@ def save_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
     rows = [[float(getattr(done, field)) for field in _FIELDS] for done in training.history]
     tensors["history"] = torch.tensor(rows, dtype=torch.float64).reshape(len(rows), len(_FIELDS))
     tensors["best"] = torch.tensor([training.best_round, training.best_score], dtype=torch.float64)
-    contiguous = {k: v.contiguous() for k, v in tensors.items()}
-    write_atomically(path, lambda temporary: save_file(contiguous, temporary, {"fingerprint": fingerprint}))
+    write_tensors(path, tensors, {"fingerprint": fingerprint})
 
 
 def load_checkpoint(training: Training, path: Path, fingerprint: str) -> None:

@@ -45,7 +45,9 @@ class Player:
     def __init__(self, name: str, module: nn.Module, lr: float, clip: float, weight_decay: float = 0.0) -> None:
         self.name, self.module, self.clip = name, module, clip
         self.parameters = list(module.parameters())
-        self.optimizer = torch.optim.Adam(self.parameters, lr=lr, weight_decay=weight_decay, foreach=True)
+        self.optimizer: torch.optim.Optimizer = torch.optim.Adam(
+            self.parameters, lr=lr, weight_decay=weight_decay, foreach=True
+        )
 
     def step(self, round_number: int) -> None:
         """Clip, check and step; the gradients are consumed."""
@@ -146,7 +148,7 @@ class Training:
     def _adversary_step(self, number: int, z: Tensor, examples: Examples) -> float:
         target, module = self.problem.secret, self.adversary.module
         loss = cross_entropy(target.log_probabilities(module, z, examples), examples.y)
-        torch.autograd.backward(-loss if self.problem.objective.adversary_ascends else loss)
+        (-loss if self.problem.objective.adversary_ascends else loss).backward()
         self.adversary.step(number)
         return loss.item()
 
@@ -154,7 +156,7 @@ class Training:
         """Step the head, and give the loss and its gradient at z, both from before the step."""
         z.requires_grad_()
         loss = cross_entropy(self.problem.utility.log_probabilities(self.utility.module, z, examples), examples.y)
-        torch.autograd.backward(loss)
+        loss.backward()
         assert z.grad is not None
         self.utility.step(number)
         return loss.item(), z.grad

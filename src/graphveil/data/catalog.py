@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -18,7 +18,7 @@ from graphveil.data.planetoid import RawGraph
 from graphveil.data.sparse import csr
 from graphveil.data.synthetic import generate
 from graphveil.errors import GraphveilError, unknown
-from graphveil.files import blame_the_disk, write_atomically
+from graphveil.files import blame_the_disk, write_tensors
 
 LOCK_TIMEOUT = 600
 
@@ -123,10 +123,10 @@ def _write(file: Path, graph: Data) -> None:
         "x_col": x.col_indices(),
         "x_values": x.values(),
         "x_shape": torch.tensor(x.shape),
-        "edge_index": graph.edge_index.contiguous(),
+        "edge_index": graph.edge_index,
         "y": graph.y,
     }
-    write_atomically(file, lambda temporary: save_file(tensors, temporary))
+    write_tensors(file, tensors)
 
 
 def _read(file: Path) -> Data | None:

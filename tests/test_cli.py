@@ -1,0 +1,169 @@
+"""The program as a person meets it: help, results, wrong input, a small terminal and none."""
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from graphveil import cli
+
+
+@dataclass(frozen=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def graphveil(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """The program in this process, since importing torch anew takes seconds."""
+
+    def call(*arguments: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["graphveil", *arguments])
+        monkeypatch.setattr(cli, "console", Console())
+        with pytest.raises(SystemExit) as left:
+            cli.run()
+        out, err = capfd.readouterr()
+        return Done(int(left.value.code or 0), out, err)
+
+    monkeypatch.setenv("COLUMNS", "200")
+    return call
+
+
+Program = Callable[..., Done]
+
+VERBS = [[], ["data"], ["data", "list"], ["data", "fetch"], ["protect"], ["demo"]]
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_help_reads_well_and_carries_an_example(verb: list[str], graphveil: Program) -> None:
+    done = graphveil(*verb, "--help")
+    assert done.returncode == 0
+    assert "Usage: " in done.stdout
+    assert re.search(r"(Example|Start with):  graphveil", done.stdout) or verb == ["data"]
+
+
+def test_help_imports_neither_torch_nor_pyg() -> None:
+    code = "import sys, graphveil.cli; print([m for m in ('torch', 'torch_geometric', 'sklearn') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_version_and_data_list(graphveil: Program) -> None:
+    assert re.fullmatch(r"graphveil \d+\.\d+\.\d+\n", graphveil("--version").stdout)
+    listing = graphveil("data", "list").stdout
+    for name in ("cora", "citeseer", "pubmed", "karate", "synthetic"):
+        assert name in listing
+    assert "19,717" in listing
+
+
+QUICK = ["--set", "rounds=6", "--set", "hidden_channels=8", "--set", "out_channels=4", "--device", "cpu"]
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        ["karate", "--split", "proportional", "--utility", "links", "--secret", "labels"],
+        ["synthetic", "--utility", "labels", "--secret", "links", "--encoder", "hgcn", "--message-edges", "train"],
+        ["synthetic", "--utility", "labels", "--secret", "secret", "--objective", "entropy", "--adversary", "linear"],
+    ],
+    ids=lambda words: words[4],
+)
+def test_protect_without_a_terminal_is_plain_text(problem: list[str], tmp_path: Path, graphveil: Program) -> None:
+    done = graphveil("protect", *problem, *QUICK, "--out", str(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "\x1b" not in done.stdout
+    assert "adversary reads" in done.stdout
+    assert "a fresh attacker may read more" in done.stdout
+    assert (tmp_path / "run" / "run.json").exists()
+
+
+def test_protect_on_a_small_terminal_shows_progress(tmp_path: Path) -> None:
+    """A real pseudo-terminal of 60 columns: a live line with losses and readings, and nothing wider than the screen."""
+    command = [sys.executable, "-m", "graphveil", "protect", "synthetic", *QUICK, "--out", str(tmp_path / "run")]
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"COLUMNS": "60", "LINES": "20", "TERM": "xterm"}
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        output = b""
+        while True:
+            try:
+                chunk = os.read(ours, 4096)
+            except OSError:
+                break
+            if not chunk:
+                break
+            output += chunk
+    os.close(ours)
+    text = output.decode()
+    assert process.returncode == 0, text
+    assert "loss" in text
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+    assert max(len(line) for line in re.split(r"[\r\n]+", plain)) <= 60 + len(str(tmp_path)) + 40
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nowhere"], "unknown graph 'nowhere': choose one of cora"),
+        (["karate"], "--split proportional"),
+        (["synthetic", "--encoder", "gnc"], "unknown encoder 'gnc'"),
+        (["synthetic", "--objective", "none"], "unknown objective 'none'"),
+        (["synthetic", "--tradeoff", "7"], "tradeoff is 7.0"),
+        (["synthetic", "--secret", "gender"], "no 'gender'"),
+        (["synthetic", "--set", "rounds=no"], "rounds is a int"),
+        (["synthetic", "--split", "random"], "unknown split 'random'"),
+        (["synthetic", "--message-edges", "all"], 'use message_edges="train"'),
+        (["synthetic", "--message-edges", "some"], "unknown message_edges 'some'"),
+        (["synthetic", "--adversary-knows", "most"], "expected 'few' or 'all'"),
+        (["synthetic", "--adversary-steps", "0"], "adversary steps=0"),
+        (["synthetic", "--device", "tpu"], "device 'tpu' cannot be used"),
+        (["citeseer", "--root", "/nonexistent"], "does not hold the raw files of citeseer"),
+        (["synthetic", "--seed", "x"], "Invalid value for '--seed'"),
+        (["--frobnicate"], "No such option"),
+        ([], "Missing argument"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_input_is_one_sentence_and_exit_code_2(
+    arguments: list[str], says: str, tmp_path: Path, graphveil: Program
+) -> None:
+    done = graphveil("protect", *arguments, "--out", str(tmp_path / "run"))
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_an_output_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path, graphveil: Program) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    done = graphveil("protect", "synthetic", *QUICK, "--out", str(tmp_path / "file" / "run"))
+    assert done.returncode == 2
+    assert done.stderr.startswith("graphveil: cannot write")
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
+    """Ctrl-C during training: exit code 130 at once, and --resume goes on."""
+    command = [sys.executable, "-m", "graphveil", "protect", "synthetic", "--out", str(tmp_path / "run")]
+    slow = [*command, "--set", "rounds=100000", "--set", "patience=100000"]
+    with subprocess.Popen(slow, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "run" / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "--resume" in err
+    assert "Traceback" not in err

@@ -1,0 +1,122 @@
+"""The run folder: which files, whole or not at all, and the same bytes after any number of kills."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from torch_geometric.data import Data
+
+import graphveil as gv
+from graphveil.run import protect
+
+FILES = ["embeddings.npy", "embeddings.parquet", "history.parquet", "model.safetensors", "run.json"]
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir() if p.name != ".lock")
+
+
+def test_the_files_people_get(small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path) -> None:
+    veil = gv.Veil(recipe=quick, device="cpu")
+    run = protect(veil, small, small_split, tmp_path / "a" / "run")
+    folder = tmp_path / "a" / "run"
+    assert files(folder) == FILES
+
+    z = np.load(folder / "embeddings.npy", allow_pickle=False)
+    table = pq.read_table(folder / "embeddings.parquet")
+    assert table.column_names == ["node", "z0", "z1", "z2", "z3"]
+    assert table["node"].to_pylist() == list(range(150))
+    columns = np.stack([table[f"z{i}"].to_numpy() for i in range(4)], axis=1)
+    assert np.array_equal(columns, z)
+    assert np.array_equal(z, veil.transform(small, small_split).numpy()), "those that the scores were measured on"
+
+    history = pq.read_table(folder / "history.parquet").to_pylist()
+    assert [row["round"] for row in history] == list(range(1, 13))
+    record = json.loads((folder / "run.json").read_text())
+    assert record["scores"]["utility"] == run.score.utility
+    assert record["config"]["recipe"]["rounds"] == 12
+    assert record["graph_digest"] == gv.data.digest(small)
+    assert record["split_digest"] == small_split.digest()
+    assert set(record["versions"]) == {"graphveil", "torch", "torch_geometric", "numpy"}
+
+
+def test_a_finished_or_unfinished_run_is_not_overwritten(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path
+) -> None:
+    veil = gv.Veil(recipe=quick, device="cpu")
+    protect(veil, small, small_split, tmp_path)
+    before = {name: (tmp_path / name).read_bytes() for name in FILES}
+    with pytest.raises(gv.GraphveilError, match="holds a finished run"):
+        protect(veil, small, small_split, tmp_path, resume=True)
+    assert before == {name: (tmp_path / name).read_bytes() for name in FILES}
+    (tmp_path / "run.json").rename(tmp_path / "checkpoint.safetensors")
+    with pytest.raises(gv.GraphveilError, match="holds an unfinished run: add --resume"):
+        protect(veil, small, small_split, tmp_path)
+
+
+def test_two_runs_do_not_share_a_folder(small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path) -> None:
+    from filelock import FileLock
+
+    with (
+        FileLock(tmp_path / ".lock"),
+        pytest.raises(gv.GraphveilError, match="another process is writing"),
+    ):
+        protect(gv.Veil(recipe=quick, device="cpu"), small, small_split, tmp_path)
+
+
+def command(out: Path, *more: str, rounds: int = 200) -> list[str]:
+    settings = [f"rounds={rounds}", f"patience={rounds}", "hidden_channels=16", "out_channels=8"]
+    options = [word for setting in settings for word in ("--set", setting)]
+    run = [sys.executable, "-m", "graphveil", "protect", "synthetic", "--device", "cpu", "--out", str(out)]
+    return [*run, *options, "--adversary-steps", "1", *more]
+
+
+def kill_and_resume(tmp_path: Path, kills: int, seed: int) -> None:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    started = time.monotonic()
+    subprocess.run(command(whole), check=True, capture_output=True, env=environment)
+    length = time.monotonic() - started
+
+    pick = random.Random(seed)
+    killed = 0
+    for _ in range(kills):
+        process = subprocess.Popen(
+            command(broken, "--resume"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
+        )
+        time.sleep(pick.uniform(0.3, 1.0) * length)
+        process.send_signal(signal.SIGKILL)
+        _, err = process.communicate()
+        killed += process.returncode == -signal.SIGKILL
+        if process.returncode == 0 or b"finished run" in err:
+            break
+        assert process.returncode == -signal.SIGKILL, err
+    assert killed, "nothing was killed, so nothing was tested"
+    if not (broken / "run.json").exists():
+        subprocess.run(command(broken, "--resume"), check=True, capture_output=True, env=environment)
+
+    assert files(broken) == files(whole) == FILES, "nothing half-written is left"
+    for name in FILES:
+        if name != "run.json":
+            assert (broken / name).read_bytes() == (whole / name).read_bytes(), name
+    records = [json.loads((folder / "run.json").read_text()) for folder in (whole, broken)]
+    assert [r.pop("seconds") > 0 for r in records] == [True, True]
+    assert records[0] == records[1]
+
+
+def test_killed_and_resumed_ends_where_an_unbroken_run_ends(tmp_path: Path) -> None:
+    kill_and_resume(tmp_path, kills=3, seed=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 8))
+def test_killed_at_many_moments(tmp_path: Path, seed: int) -> None:
+    kill_and_resume(tmp_path, kills=6, seed=seed)

@@ -1,0 +1,257 @@
+"""The estimator: both problems and an attribute, saving and loading, stopping and going on."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GraphSAGE
+
+import graphveil as gv
+from graphveil.training.loop import Training
+
+PROBLEMS = [("links", "labels"), ("labels", "links"), ("labels", "secret"), ("links", "secret")]
+
+
+def veil(quick: gv.Recipe, utility: str = "links", secret: str = "labels", **arguments: object) -> gv.Veil:
+    head = "bilinear" if utility == "links" else "linear"
+    return gv.Veil(utility, secret, recipe=quick.but(head=head), device="cpu", **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("encoder", ["gcn", "gat", "hgcn"])
+@pytest.mark.parametrize(("utility", "secret"), PROBLEMS)
+@pytest.mark.parametrize("objective", ["published", "minimax", "club", "entropy"])
+def test_every_problem_encoder_and_objective_trains(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, encoder: str, utility: str, secret: str, objective: str
+) -> None:
+    trained = veil(quick, utility, secret, encoder=encoder, objective=objective, tradeoff=0.7).fit(small, small_split)
+    z = trained.transform(small)
+    assert z.shape == (150, 4)
+    assert z.dtype == torch.float32
+    assert torch.isfinite(z).all()
+    score = trained.score(small, small_split)
+    assert 0 <= score.utility <= 1
+    assert score.adversary_metric == ("auc" if secret == "links" else "accuracy")
+    assert len(trained.history_) == 12
+
+
+@pytest.mark.parametrize("encoder", ["gcn", "gat", "hgcn"])
+def test_training_learns_both_utilities(graph: Data, encoder: str) -> None:
+    """On a graph with strong homophily and topics an unprotected encoder is far above chance, and tells the secret."""
+    for utility, secret, edges in (("links", "labels", "train"), ("labels", "links", "all")):
+        split = gv.Split.paper(graph, 0, message_edges=edges)  # type: ignore[arg-type]
+        recipe = gv.Veil(utility, secret, encoder).recipe.but(rounds=60, hidden_channels=32, out_channels=16)
+        score = (
+            gv.Veil(utility, secret, encoder, 1.0, recipe=recipe, device="cpu").fit(graph, split).score(graph, split)
+        )
+        assert score.utility > (0.7 if utility == "links" else 0.8), utility
+        assert score.adversary > score.adversary_chance + 0.2, secret
+
+
+def test_protection_lowers_what_the_adversary_reads(graph: Data, split: gv.Split) -> None:
+    recipe = gv.Veil().recipe.but(rounds=120, hidden_channels=32, out_channels=16)
+    scores = [
+        gv.Veil(tradeoff=tradeoff, recipe=recipe, device="cpu").fit(graph, split).score(graph, split)
+        for tradeoff in (1.0, 0.5)
+    ]
+    assert scores[1].adversary < scores[0].adversary - 0.3
+
+
+def test_same_seed_same_bytes_and_other_seed_others(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
+    z = [veil(quick, seed=seed).fit(small, small_split).transform(small) for seed in (3, 3, 4)]
+    assert z[0].equal(z[1])
+    assert not z[0].equal(z[2])
+
+
+def test_transform_follows_the_message_edges(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
+    trained = veil(quick).fit(small, small_split)
+    assert not trained.transform(small).equal(trained.transform(small, small_split))
+    everything = gv.Split.proportional(small, 2, message_edges="all")
+    assert torch.allclose(trained.transform(small), trained.transform(small, everything), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(("utility", "secret"), PROBLEMS)
+@pytest.mark.parametrize("encoder", ["gcn", "gat", "hgcn"])
+def test_saved_and_loaded_is_the_same(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path, utility: str, secret: str, encoder: str
+) -> None:
+    trained = veil(quick, utility, secret, encoder=encoder).fit(small, small_split)
+    trained.save(tmp_path / "run")
+    again = gv.Veil.load(tmp_path / "run")
+    assert again.transform(small).equal(trained.transform(small))
+    assert again.score(small, small_split) == trained.score(small, small_split)
+    assert again.config() == trained.config()
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["model.safetensors", "run.json"]
+
+
+class Doubler(nn.Module):
+    """An encoder of somebody's own."""
+
+    def __init__(self, in_channels: int, out_channels: int, **_: object) -> None:
+        super().__init__()
+        self.linear = nn.Linear(in_channels, out_channels)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        del edge_index
+        out: Tensor = 2 * self.linear(x)
+        return out
+
+
+@pytest.mark.parametrize("spec", [Doubler, "tests.test_veil:Doubler", Doubler(40, 4), GraphSAGE(40, 8, 2, 4)])
+def test_encoders_of_ones_own(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path, spec: str | type[nn.Module] | nn.Module
+) -> None:
+    trained = veil(quick, encoder=spec).fit(small, small_split)
+    trained.save(tmp_path)
+    with pytest.raises(gv.GraphveilError, match="the run has a encoder of its own"):
+        gv.Veil.load(tmp_path)
+    assert gv.Veil.load(tmp_path, encoder=spec).transform(small).equal(trained.transform(small))
+
+
+def test_a_file_never_makes_the_program_import_code(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path
+) -> None:
+    veil(quick).fit(small, small_split).save(tmp_path)
+    record = json.loads((tmp_path / "run.json").read_text())
+    record["config"]["encoder"] = "antigravity:Class"
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    with pytest.raises(gv.GraphveilError, match="pass it as encoder="):
+        gv.Veil.load(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["no folder", "no model", "torn model", "torn json", "other weights", "a list"])
+def test_what_is_no_run_is_one_sentence(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path, damage: str
+) -> None:
+    veil(quick).fit(small, small_split).save(tmp_path / "run")
+    veil(quick.but(out_channels=7)).fit(small, small_split).save(tmp_path / "other")
+    run, model = tmp_path / "run", tmp_path / "run" / "model.safetensors"
+    match damage:
+        case "no folder":
+            run = tmp_path / "nowhere"
+        case "no model":
+            model.unlink()
+        case "torn model":
+            model.write_bytes(model.read_bytes()[:200])
+        case "torn json":
+            (run / "run.json").write_text('{"schema": ')
+        case "other weights":
+            model.write_bytes((tmp_path / "other" / "model.safetensors").read_bytes())
+        case "a list":
+            (run / "run.json").write_text("[]")
+    with pytest.raises(gv.GraphveilError, match="is not a run of graphveil that can be read") as caught:
+        gv.Veil.load(run)
+    assert "\n" not in str(caught.value)
+
+
+class Stop(Exception):  # noqa: N818 - not an error
+    pass
+
+
+@pytest.mark.parametrize("stops", [[1], [20], [21], [25, 40], [59, 60]])
+@pytest.mark.parametrize("encoder", ["gcn", "gat", "hgcn"])
+def test_stopped_and_resumed_is_bit_for_bit_the_unbroken_run(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path, encoder: str, stops: list[int]
+) -> None:
+    recipe = quick.but(rounds=65, patience=65)
+    unbroken = gv.Veil(encoder=encoder, recipe=recipe, device="cpu").fit(small, small_split)
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    for stop in stops:
+
+        def on_round(run: Training, stop: int = stop) -> None:
+            if len(run.history) == stop:
+                raise Stop
+
+        with pytest.raises(Stop):
+            gv.Veil(encoder=encoder, recipe=recipe, device="cpu").fit(small, small_split, checkpoint, on_round)
+    resumed = gv.Veil(encoder=encoder, recipe=recipe, device="cpu").fit(small, small_split, checkpoint)
+    assert resumed.transform(small).equal(unbroken.transform(small))
+    assert str(resumed.history_) == str(unbroken.history_), "as text, since NaN is not equal to itself"
+    assert resumed.best_round_ == unbroken.best_round_
+
+
+def test_a_checkpoint_of_something_else_is_refused(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path
+) -> None:
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    long = quick.but(rounds=20)
+    veil(long, seed=0).fit(small, small_split, checkpoint)
+    assert checkpoint.exists()
+    others = [
+        (veil(long, seed=1), small, small_split),
+        (veil(long, tradeoff=0.3), small, small_split),
+        (veil(long), small, gv.Split.proportional(small, 9)),
+    ]
+    for other, graph, split in others:
+        with pytest.raises(gv.GraphveilError, match="another configuration, graph or split"):
+            other.fit(graph, split, checkpoint)
+    checkpoint.write_bytes(b"torn")
+    with pytest.raises(gv.GraphveilError, match="cannot be read as a checkpoint"):
+        veil(long).fit(small, small_split, checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"utility": "links", "secret": "links"}, "both 'links'"),
+        ({"objective": "clubb"}, "unknown objective 'clubb'.*Did you mean 'club'"),
+        ({"tradeoff": 1.5}, "tradeoff is 1.5"),
+        ({"tradeoff": float("nan")}, "tradeoff is nan"),
+        ({"secret": "gender"}, "no 'gender'"),
+        ({"encoder": "gnc"}, "unknown encoder"),
+        ({"device": "tpu"}, "device 'tpu' cannot be used"),
+        ({"adversary": gv.Adversary("bilinear")}, "unknown node head 'bilinear'"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, arguments: dict[str, object], says: str
+) -> None:
+    with pytest.raises(gv.GraphveilError, match=says):
+        gv.Veil(**{"recipe": quick, "device": "cpu", **arguments}).fit(small, small_split)  # type: ignore[arg-type]
+
+
+def test_other_misuse_is_one_sentence(small: Data, small_split: gv.Split, quick: gv.Recipe, graph: Data) -> None:
+    with pytest.raises(gv.GraphveilError, match="has not been trained"):
+        gv.Veil().transform(small)
+    with pytest.raises(gv.GraphveilError, match="split is for 150 nodes and the graph has 1800"):
+        veil(quick).fit(graph, small_split)
+    with pytest.raises(gv.GraphveilError, match='use message_edges="train"'):
+        veil(quick).fit(small, gv.Split.proportional(small, 0, message_edges="all"))
+    with pytest.raises(gv.GraphveilError, match="has 120 features and the encoder was trained on 40"):
+        veil(quick).fit(small, small_split).transform(graph)
+    unknown = small.clone()
+    unknown.secret = torch.full((150,), -1)
+    with pytest.raises(gv.GraphveilError, match="known for none of the nodes"):
+        veil(quick, secret="secret").fit(unknown, small_split)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"rounds": 0}, "rounds=0: expected a whole number"),
+        ({"lr_encoder": 0.0}, "lr_encoder=0.0: expected a number above 0"),
+        ({"dropout": 1.0}, r"dropout in \[0, 1\)"),
+        ({"roundz": 3}, "a recipe has no 'roundz'"),
+    ],
+)
+def test_recipes_are_checked(changes: dict[str, float], says: str) -> None:
+    with pytest.raises(gv.GraphveilError, match=says):
+        gv.Recipe().but(**changes)
+
+
+def test_recipes_are_read_from_text() -> None:
+    recipe = gv.Recipe().parsed(["rounds=7", "dropout=0.25", "normalize_features=false", "head=pair-mlp"])
+    assert (recipe.rounds, recipe.dropout, recipe.normalize_features, recipe.head) == (7, 0.25, False, "pair-mlp")
+    for text, says in [
+        ("rounds", "expected name=value"),
+        ("rounds=many", "rounds is a int"),
+        ("round=7", "unknown setting 'round'.*Did you mean 'rounds'"),
+        ("encoder_options=x", "unknown setting"),
+        ("normalize_features=perhaps", "cannot be read"),
+    ]:
+        with pytest.raises(gv.GraphveilError, match=says):
+            gv.Recipe().parsed([text])
+    with pytest.raises(gv.GraphveilError, match="expected 'few' or 'all'"):
+        gv.Adversary(knows="most")  # type: ignore[arg-type]
