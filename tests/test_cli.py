@@ -122,7 +122,7 @@ def test_protect_on_a_small_terminal_shows_progress(tmp_path: Path) -> None:
         (["synthetic", "--objective", "none"], "unknown objective 'none'"),
         (["synthetic", "--tradeoff", "7"], "tradeoff is 7.0"),
         (["synthetic", "--secret", "gender"], "no 'gender'"),
-        (["synthetic", "--set", "rounds=no"], "rounds is a int"),
+        (["synthetic", "--set", "rounds=no"], "rounds is a whole number"),
         (["synthetic", "--split", "random"], "unknown split 'random'"),
         (["synthetic", "--message-edges", "all"], 'use message_edges="train"'),
         (["synthetic", "--message-edges", "some"], "unknown message_edges 'some'"),

@@ -105,7 +105,7 @@ def test_encoders_of_ones_own(
 ) -> None:
     trained = veil(quick, encoder=spec).fit(small, small_split)
     trained.save(tmp_path)
-    with pytest.raises(gv.GraphveilError, match="the run has a encoder of its own"):
+    with pytest.raises(gv.GraphveilError, match="the run's encoder is not graphveil's own"):
         gv.Veil.load(tmp_path)
     assert gv.Veil.load(tmp_path, encoder=spec).transform(small).equal(trained.transform(small))
 
@@ -246,7 +246,7 @@ def test_recipes_are_read_from_text() -> None:
     assert (recipe.rounds, recipe.dropout, recipe.normalize_features, recipe.head) == (7, 0.25, False, "pair-mlp")
     for text, says in [
         ("rounds", "expected name=value"),
-        ("rounds=many", "rounds is a int"),
+        ("rounds=many", "rounds is a whole number"),
         ("round=7", "unknown setting 'round'.*Did you mean 'rounds'"),
         ("encoder_options=x", "unknown setting"),
         ("normalize_features=perhaps", "cannot be read"),

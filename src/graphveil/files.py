@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+from filelock import FileLock, Timeout
 from torch import Tensor
 
 from graphveil.errors import GraphveilError
@@ -41,6 +42,22 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str,
     """Write a safetensors file; the bytes are made first, so that a full disk is an ordinary OSError."""
     data = safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, metadata)
     write_atomically(path, lambda temporary: temporary.write_bytes(data))
+
+
+@contextmanager
+def hold_lock(file: Path, seconds: float, busy: str) -> Iterator[None]:
+    """Hold the lock in `file`, waiting for it at most so long; `busy` is the sentence if somebody else keeps it."""
+    with blame_the_disk(file.parent):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(file)
+        try:
+            lock.acquire(timeout=seconds)
+        except Timeout as error:
+            raise GraphveilError(busy) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @contextmanager

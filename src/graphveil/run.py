@@ -15,13 +15,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock, Timeout
 from torch import Tensor
 from torch_geometric.data import Data
 
 from graphveil.data import Split, digest
-from graphveil.errors import GraphveilError
-from graphveil.files import blame_the_disk, write_atomically
+from graphveil.errors import DivergedError, GraphveilError
+from graphveil.files import hold_lock, write_atomically
 from graphveil.training.loop import Round, Training
 from graphveil.veil import Score, Veil
 
@@ -47,10 +46,14 @@ def protect(
     on_round: Callable[[Training], None] | None = None,
 ) -> Run:
     """Train `veil` and write its files into `out`, going on from an unfinished run there if `resume`."""
-    with _only_one(out):
+    with hold_lock(out / ".lock", 0, f"another process is writing to {out}: wait for it, or choose another folder."):
         _check_folder(out, resume)
         started = time.perf_counter()
-        veil.fit(graph, split, checkpoint=out / CHECKPOINT, on_round=on_round)
+        try:
+            veil.fit(graph, split, checkpoint=out / CHECKPOINT, on_round=on_round)
+        except DivergedError as error:
+            veil.save(out / "last_good")
+            raise DivergedError(f"{error} It can be loaded from {out / 'last_good'}.") from error
         seconds = time.perf_counter() - started
         score = veil.score(graph, split)
         z = veil.transform(graph, split)
@@ -95,17 +98,3 @@ def _check_folder(out: Path, resume: bool) -> None:
         raise GraphveilError(f"{out} holds a finished run: choose another folder, or remove this one first.")
     if (out / CHECKPOINT).exists() and not resume:
         raise GraphveilError(f"{out} holds an unfinished run: add --resume to go on with it, or choose another folder.")
-
-
-def _only_one(out: Path) -> FileLock:
-    """A lock on the folder, so that two runs never write into each other."""
-    with blame_the_disk(out):
-        out.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(out / ".lock", blocking=False)
-        try:
-            lock.acquire()
-        except Timeout as error:
-            raise GraphveilError(
-                f"another process is writing to {out}: wait for it, or choose another folder."
-            ) from error
-    return lock

@@ -8,16 +8,18 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy
 import torch
+import torch_geometric
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+import graphveil
 from graphveil.data import Split, check_graph, digest
 from graphveil.data.graph import both_directions, undirected_pairs
 from graphveil.errors import GraphveilError, unknown
@@ -280,7 +282,7 @@ class Veil:
     def _features(self, graph: Data) -> Features:
         x: Tensor = graph.x
         if x.layout == torch.sparse_csr:
-            matrix = SparseMatrix.from_csr(x).to(self._device())
+            matrix = SparseMatrix.from_csr(x.float()).to(self._device())
             return matrix.row_normalized() if self.recipe.normalize_features else matrix
         x = x.to(self._device(), torch.float32)
         return nn.functional.normalize(x, p=1, dim=1) if self.recipe.normalize_features else x
@@ -331,14 +333,15 @@ def majority(target: Target) -> float:
 
 def versions() -> dict[str, str]:
     """The versions that a result depends on."""
-    return {name: metadata.version(name) for name in ("graphveil", "torch", "torch_geometric", "numpy")}
+    modules = (graphveil, torch, torch_geometric, numpy)
+    return {module.__name__: str(module.__version__) for module in modules}
 
 
 def _known_spec(kind: str, given: Spec | None, saved: str) -> Spec:
     if given is not None:
         return given
     if saved not in {**ENCODERS, **NODE_HEADS, **LINK_HEADS}:
-        raise GraphveilError(f"the run has a {kind} of its own, {saved}: pass it as {kind}=... to load the run.")
+        raise GraphveilError(f"the run's {kind} is not graphveil's own but {saved}: pass it as {kind}=... to load it.")
     return saved
 
 

@@ -33,6 +33,7 @@ def tiny(**changes: object) -> Data:
     [
         ({"x": None}, "has no x"),
         ({"edge_index": None}, "has no edge_index"),
+        ({"x": torch.ones(3, 2).to_sparse()}, r"x\.to_sparse_csr\(\)"),
         ({"x": torch.ones(3)}, "one row of features a node"),
         ({"x": torch.ones(0, 2), "edge_index": torch.empty(2, 0, dtype=torch.long)}, "at least one node"),
         ({"edge_index": torch.tensor([[0, 1, 2]])}, r"expected \(2, number of edges\)"),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
@@ -18,7 +17,7 @@ from graphveil.data.planetoid import RawGraph
 from graphveil.data.sparse import csr
 from graphveil.data.synthetic import generate
 from graphveil.errors import GraphveilError, unknown
-from graphveil.files import blame_the_disk, write_tensors
+from graphveil.files import hold_lock, write_tensors
 
 LOCK_TIMEOUT = 600
 
@@ -73,7 +72,8 @@ def load(name: str, root: str | Path | None = None) -> Data:
     file = cached_file(name)
     graph = _read(file)
     if graph is None:
-        with _lock(file.parent):
+        busy = f"another process has been fetching into {file.parent} for {LOCK_TIMEOUT} s: end it and try again."
+        with hold_lock(file.parent / "fetch.lock", LOCK_TIMEOUT, busy):
             graph = _read(file)  # another process may have fetched it while we waited
             if graph is None:
                 graph = _checked(name, fetch(name, file.parent))
@@ -140,16 +140,3 @@ def _read(file: Path) -> Data | None:
         return Data(x=x, edge_index=part["edge_index"], y=part["y"])
     except (SafetensorError, KeyError, RuntimeError, ValueError):
         return None
-
-
-def _lock(folder: Path) -> FileLock:
-    with blame_the_disk(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / "fetch.lock", timeout=LOCK_TIMEOUT)
-        try:
-            lock.acquire()
-        except Timeout as error:
-            raise GraphveilError(
-                f"another process has been fetching into {folder} for {LOCK_TIMEOUT} s: end it and try again."
-            ) from error
-    return lock

@@ -68,6 +68,8 @@ def check_graph(graph: Data) -> None:
     if graph.edge_index is None or graph.x is None:
         missing = "edge_index" if graph.edge_index is None else "x"
         raise GraphveilError(f"the graph has no {missing}: a graph needs node features x and links edge_index.")
+    if graph.x.layout not in (torch.strided, torch.sparse_csr):
+        raise GraphveilError(f"x is stored as {graph.x.layout}: give it dense, or sparse as x.to_sparse_csr().")
     num_nodes = graph.x.size(0)
     if graph.x.dim() != 2 or num_nodes == 0 or graph.x.size(1) == 0:
         raise GraphveilError(

@@ -66,7 +66,7 @@ class Cell:
         """The unprotected encoder with the paper's own adversary looking on."""
         links = "fermi-dirac" if self.encoder == "hgcn" else "bilinear"
         secret, head = ("labels", "linear") if self.utility == "links" else ("links", links)
-        adversary = Adversary(head, steps=5, knows="few")
+        adversary = Adversary(head, steps=1, knows="few")
         return Veil(self.utility, secret, self.encoder, 1.0, adversary=adversary, seed=self.seed, device="cpu")
 
     def file(self, folder: Path) -> Path:

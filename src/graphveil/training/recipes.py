@@ -82,7 +82,7 @@ class Recipe:
                 known = [f.name for f in fields(self) if type(getattr(self, f.name)) in _PARSERS]
                 if name not in known:
                     raise unknown("setting", name, known) from error
-                raise GraphveilError(f"{setting!r} cannot be read: {name} is a {kind.__name__}.") from error
+                raise GraphveilError(f"{setting!r} cannot be read: {name} is {_KINDS[kind]}.") from error
         return self.but(**changes)
 
 
@@ -111,6 +111,7 @@ def _parse_bool(text: str) -> bool:
     return {"true": True, "false": False}[text.lower()]
 
 
+_KINDS = {int: "a whole number", float: "a number", str: "a name", bool: "true or false"}
 _PARSERS: Mapping[type, Callable[[str], Any]] = {int: int, float: float, str: str, bool: _parse_bool}
 
 
@@ -121,14 +122,17 @@ def _positive(name: str, value: float, whole: bool) -> None:
         )
 
 
+# Found by random search on splits that no result is reported on (seeds 100 and up), selected on validation. What
+# decided: raw word counts generalise better than normalised ones, except under a distance decoder; and with 20 labels
+# a class, strong dropout and smoothing along the links are worth one to two points.
 _LINKS = Recipe(
-    rounds=500,
     lr_encoder=0.005,
-    hidden_channels=128,
-    out_channels=64,
+    hidden_channels=64,
+    out_channels=32,
     weight_decay=1e-5,
     normalize_features=False,
 )
+_DISTANCE_LINKS = _LINKS.but(rounds=400, head="fermi-dirac", out_channels=16, dropout=0.4, normalize_features=True)
 _CLASSES = Recipe(
     rounds=200,
     head="linear",
@@ -143,18 +147,14 @@ _CLASSES = Recipe(
 
 RECIPES: Mapping[tuple[str, str], Recipe] = {
     ("links", "gcn"): _LINKS,
-    ("links", "gat"): _LINKS.but(
-        lr_encoder=0.01, out_channels=128, dropout=0.2, encoder_options={"heads": 1, "attention_dropout": 0.5}
-    ),
-    ("links", "hgcn"): _LINKS.but(head="fermi-dirac", out_channels=16, dropout=0.4, normalize_features=True),
-    ("classes", "gcn"): _CLASSES,
+    # The paper gives GAT a bilinear predictor; with one it stayed at 92 AUC on Citeseer where a distance reaches 94.
+    ("links", "gat"): _DISTANCE_LINKS.but(encoder_options={"heads": 1, "attention_dropout": 0.5}),
+    ("links", "hgcn"): _DISTANCE_LINKS.but(hidden_channels=128),
+    ("classes", "gcn"): _CLASSES.but(encoder_options={"smoothing": 4}),
     ("classes", "gat"): _CLASSES.but(
-        lr_encoder=0.001,
-        weight_decay=5e-4,
-        hidden_channels=128,
-        encoder_options={"heads": 4, "attention_dropout": 0.6, "smoothing": 1},
+        lr_encoder=0.003, encoder_options={"heads": 4, "attention_dropout": 0.6, "smoothing": 10}
     ),
-    ("classes", "hgcn"): _CLASSES.but(out_channels=64, weight_decay=0.01, encoder_options={"smoothing": 1}),
+    ("classes", "hgcn"): _CLASSES.but(out_channels=64, weight_decay=0.01, encoder_options={"smoothing": 4}),
 }
 """By kind of utility and encoder; an encoder of your own starts from GCN's."""
 
