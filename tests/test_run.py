@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.run import protect
+from graphveil.training.loop import Training
 
 FILES = ["embeddings.npy", "embeddings.parquet", "history.parquet", "model.safetensors", "run.json"]
 
@@ -70,6 +72,21 @@ def test_two_runs_do_not_share_a_folder(small: Data, small_split: gv.Split, quic
         pytest.raises(gv.GraphveilError, match="another process is writing"),
     ):
         protect(gv.Veil(recipe=quick, device="cpu"), small, small_split, tmp_path)
+
+
+def test_a_diverged_run_leaves_its_last_good_state(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path
+) -> None:
+    veil = gv.Veil(tradeoff=1.0, recipe=quick, device="cpu")
+
+    def poison(run: Training) -> None:
+        if len(run.history) == 7:
+            next(iter(run.encoder.module.parameters())).data.fill_(float("inf"))
+
+    with pytest.raises(gv.DivergedError, match=r"diverged in round 8.*It can be loaded from .*last_good"):
+        protect(veil, small, small_split, tmp_path, on_round=poison)
+    assert not (tmp_path / "run.json").exists()
+    assert torch.isfinite(gv.Veil.load(tmp_path / "last_good").transform(small)).all()
 
 
 def command(out: Path, *more: str, rounds: int = 200) -> list[str]:

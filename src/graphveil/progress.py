@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from graphveil.training.loop import Training
 
@@ -16,31 +16,24 @@ def show_rounds(console: Console, title: str) -> Iterator[Callable[[Training], N
     if not console.is_terminal:
         yield None
         return
-    columns = [
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.completed}/{task.total}"),
-    ]
-    columns += [TimeElapsedColumn(), TimeRemainingColumn()]
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(title, total=None)
+    left = TextColumn("{task.description}", markup=False)
+    bar = [BarColumn(bar_width=None), TextColumn("{task.completed}/{task.total}"), TimeRemainingColumn(compact=True)]
+    with Progress(left, *bar, console=console, transient=True, expand=True) as progress:
+        task = progress.add_task(title, visible=False)
 
         def on_round(training: Training) -> None:
-            progress.update(
-                task,
-                total=training.recipe.rounds,
-                completed=len(training.history),
-                description=f"{title}  {describe(training)}",
-            )
+            told = describe(training, wide=console.width >= 100)
+            total, done = training.recipe.rounds, len(training.history)
+            progress.update(task, total=total, completed=done, description=f"{title} {told}", visible=True)
 
         yield on_round
 
 
-def describe(training: Training) -> str:
-    """The two losses of the last round, and the readings of the last round that was evaluated."""
+def describe(training: Training, wide: bool) -> str:
+    """The readings of the last round that was evaluated and, where there is room, the two losses of the last one."""
     last = training.history[-1]
-    text = f"loss {last.utility_loss:.3f} | {last.secret_loss:.3f}"
+    losses = f" loss {last.utility_loss:.3f}, adversary's {last.secret_loss:.3f}" if wide else ""
     evaluated = next((r for r in reversed(training.history) if not math.isnan(r.utility)), None)
     if evaluated is None:
-        return text
-    return f"{text}  utility {evaluated.utility:.1%}  adversary {evaluated.adversary:.1%}"
+        return losses.strip()
+    return f"utility {evaluated.utility:.1%} adversary {evaluated.adversary:.1%}{losses}"

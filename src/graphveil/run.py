@@ -1,10 +1,13 @@
 """One run in one folder: train, score, embed, and write the files people get.
 
-run.json             configuration, versions, digests, timings and scores; written last, so its presence means done
-model.safetensors    encoder, utility head and adversary of the selected round
-history.parquet      losses and validation readings of every round
-embeddings.parquet   node ids and one column a dimension; embeddings.npy the same as an array
-checkpoint.safetensors   only while the run is unfinished
+| file | what is in it |
+|---|---|
+| `run.json` | configuration, versions, digests, timings and scores; written last, so its presence means done |
+| `model.safetensors` | encoder, utility head and adversary of the selected round |
+| `history.parquet` | losses and validation readings of every round |
+| `embeddings.parquet` | node ids and one column a dimension; `embeddings.npy` is the same as an array |
+| `checkpoint.safetensors` | only while the run is unfinished |
+| `last_good/` | only if the training diverged: the state before, as `Veil.load` reads it |
 """
 
 import time

@@ -1,7 +1,9 @@
 """`Veil`, the estimator: train an encoder that keeps one target and hides another.
 
-veil = Veil(utility="links", secret="labels", encoder="gcn", tradeoff=0.9)
-z = veil.fit(graph, split).transform(graph)
+For example:
+
+    veil = Veil(utility="links", secret="labels", encoder="gcn", tradeoff=0.5)
+    z = veil.fit(graph, split).transform(graph)
 """
 
 import hashlib
@@ -21,22 +23,19 @@ from torch_geometric.data import Data
 
 import graphveil
 from graphveil.data import Split, check_graph, digest
-from graphveil.data.graph import both_directions, undirected_pairs
 from graphveil.errors import GraphveilError, unknown
 from graphveil.files import write_json, write_tensors
 from graphveil.models import (
     ENCODERS,
     LINK_HEADS,
     NODE_HEADS,
-    Adjacency,
-    SparseMatrix,
     build_encoder,
     build_head,
 )
 from graphveil.models.build import Spec, spec_name
-from graphveil.models.encoders import Features
 from graphveil.randomness import global_stream
 from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
+from graphveil.training.inputs import adjacency, features, pick_device
 from graphveil.training.loop import Problem, Training
 from graphveil.training.objectives import OBJECTIVES
 from graphveil.training.recipes import Adversary, Recipe, default_recipe
@@ -72,7 +71,7 @@ class Veil:
     Args:
         utility, secret: "links", "labels" or the name of a node attribute.
         encoder: "gcn", "gat", "hgcn", "package.module:Class", a class or an instance.
-        tradeoff: lambda; 1 trains for the utility alone, 0 for the secret alone.
+        tradeoff: lambda; 1 trains for the utility alone, 0 for the secret alone; the paper's default is .5.
         objective: how the secret is hidden: "club", "entropy", "minimax" or "published".
         adversary: capacity, steps and knowledge of the attacker trained along.
         recipe: sizes, rates and lengths; None takes the default of utility and encoder.
@@ -84,7 +83,7 @@ class Veil:
         utility: str = "links",
         secret: str = "labels",
         encoder: Spec = "gcn",
-        tradeoff: float = 0.9,
+        tradeoff: float = 0.5,
         objective: str = "club",
         adversary: Adversary | None = None,
         recipe: Recipe | None = None,
@@ -130,14 +129,14 @@ class Veil:
     def start(self, graph: Data, split: Split) -> Training:
         """The training that `fit` runs, before its first round."""
         self._check(graph, split)
-        device = self._device()
+        device = pick_device(self.device)
         utility = utility_target(self.utility, graph, split, device)
         secret = secret_target(self.secret, graph, split, self.adversary.knows, device)
         classes = {"utility": utility.num_classes, "secret": secret.num_classes}
         modules = self._build(graph.x.size(1), classes)
         problem = Problem(
-            x=self._features(graph),
-            adjacency=Adjacency.from_edge_index(split.message_edge_index.to(device), split.num_nodes),
+            x=features(graph, self.recipe.normalize_features, device),
+            adjacency=adjacency(graph, split, device),
             utility=utility,
             secret=secret,
             objective=OBJECTIVES[self.objective],
@@ -161,12 +160,11 @@ class Veil:
                 f"the graph has {graph.x.size(1)} features and the encoder was trained on {self.in_channels_}: give it"
                 " the same columns in the same order."
             )
-        device, num_nodes = self._device(), graph.x.size(0)
-        pairs = split.message_pairs if split else undirected_pairs(graph.edge_index.cpu(), num_nodes)
-        adjacency = Adjacency.from_edge_index(both_directions(pairs).to(device), num_nodes)
+        device = pick_device(self.device)
         encoder = self.modules_["encoder"].to(device).eval()
+        x = features(graph, self.recipe.normalize_features, device)
         with torch.no_grad():
-            z: Tensor = encoder(self._features(graph), adjacency)
+            z: Tensor = encoder(x, adjacency(graph, split, device))
         return z.cpu()
 
     def score(self, graph: Data, split: Split) -> Score:
@@ -279,28 +277,10 @@ class Veil:
         self.modules_ = {player.name: player.module for player in training.players}
         self.history_, self.best_round_ = training.history, training.best_round
 
-    def _features(self, graph: Data) -> Features:
-        x: Tensor = graph.x
-        if x.layout == torch.sparse_csr:
-            matrix = SparseMatrix.from_csr(x.float()).to(self._device())
-            return matrix.row_normalized() if self.recipe.normalize_features else matrix
-        x = x.to(self._device(), torch.float32)
-        return nn.functional.normalize(x, p=1, dim=1) if self.recipe.normalize_features else x
-
     def _adversary_head(self) -> Spec:
         if self.adversary.head is not None:
             return self.adversary.head
         return "pair-mlp" if self.secret == "links" else "mlp"
-
-    def _device(self) -> torch.device:
-        if self.device == "auto":
-            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        try:
-            return torch.empty(0, device=self.device).device
-        except (RuntimeError, AssertionError) as error:
-            raise GraphveilError(
-                f"device {self.device!r} cannot be used: {_brief(error)}. Try 'auto' or 'cpu'."
-            ) from error
 
     def _check(self, graph: Data, split: Split) -> None:
         check_graph(graph)

@@ -130,8 +130,11 @@ def secret_target(name: str, graph: Data, split: Split, knows: Knowledge, device
 
 def reading(target: Target, head: nn.Module, z: Tensor, examples: Examples) -> float:
     """How well a head reads the target from z: AUC or accuracy."""
+    was_training = head.training
+    head.eval()
     with torch.no_grad():
         log_q = target.log_probabilities(head, z, examples)
+    head.train(was_training)
     if not torch.isfinite(log_q).all():
         return float("nan")
     if target.metric == "accuracy":

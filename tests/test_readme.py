@@ -1,0 +1,38 @@
+"""The README's own commands, run as they stand."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_python_example(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.match(r"utility \d\d\.\d\d% auc; the joint adversary reads", done.stdout)
+    assert (tmp_path / "runs" / "cora" / "model.safetensors").exists()
+
+
+COMMANDS = [line for line in README.splitlines() if line.startswith("graphveil ")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", COMMANDS)
+def test_the_commands(line: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *line.split()], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_has_the_two_commands_and_its_picture() -> None:
+    assert len(COMMANDS) >= 4
+    for target in ("make demo", "make test"):
+        assert target in README
+    for picture in re.findall(r"!\[.*?\]\((.*?)\)", README):
+        assert (Path(__file__).parent.parent / picture).stat().st_size > 10_000
