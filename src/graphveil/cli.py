@@ -23,7 +23,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-data = typer.Typer(help="The graphs that graphveil knows by name.", no_args_is_help=True)
+data = typer.Typer(
+    help="The graphs that graphveil knows by name.", epilog="Example:  graphveil data list", no_args_is_help=True
+)
 app.add_typer(data, name="data")
 console = Console()
 
@@ -114,16 +116,16 @@ def protect(
     ] = "club",
     adversary: Annotated[
         str | None,
-        typer.Option(help="Its head: linear, mlp; bilinear, fermi-dirac, pair-mlp.  [default: an MLP]"),
+        typer.Option(help="linear or mlp for nodes; bilinear, fermi-dirac or pair-mlp for links (default: an MLP)."),
     ] = None,
     adversary_steps: Annotated[int, typer.Option(help="Its steps for each step of the encoder.")] = 5,
     adversary_knows: Annotated[
         str,
-        typer.Option(help="Node secrets it may learn from: few (20 a class) or all (outside the test part)."),
+        typer.Option(help="Node secrets it may learn from: few (20 a class) or all (outside validation and test)."),
     ] = "all",
     message_edges: Annotated[
         str | None,
-        typer.Option(help="Links that messages pass along: train or all.  [default: all, or train to keep links]"),
+        typer.Option(help="Links that messages pass along: train or all (default: train if links are kept)."),
     ] = None,
     split: Annotated[str, typer.Option(help="paper (20 a class, 500, 1,000) or proportional.")] = "paper",
     set_: Annotated[
@@ -136,8 +138,9 @@ def protect(
 ) -> None:
     """Train embeddings that keep the utility and hide the secret, and write them into a folder.
 
-    Writes embeddings.parquet, embeddings.npy, model.safetensors, history.parquet and run.json. A run that is killed
-    goes on with --resume and ends where an unbroken one ends.
+    Writes embeddings.parquet, embeddings.npy, model.safetensors, history.parquet and run.json.
+
+    A run that was stopped or killed goes on with --resume, and ends where an unbroken one ends.
     """
     from graphveil.data import Split, load
     from graphveil.errors import unknown

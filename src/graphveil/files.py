@@ -2,7 +2,7 @@
 
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,14 +19,11 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, flush it to the disk, and rename it onto `path`."""
     with blame_the_disk(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        os.close(handle)
-        temporary = Path(name)
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
         try:
             write(temporary)
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
-            temporary.chmod(0o644)  # mkstemp makes it private; the result is an ordinary file
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -46,7 +43,10 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str,
 
 @contextmanager
 def hold_lock(file: Path, seconds: float, busy: str) -> Iterator[None]:
-    """Hold the lock in `file`, waiting for it at most so long; `busy` is the sentence if somebody else keeps it."""
+    """Hold the lock in `file`, waiting for it at most so long; `busy` is the sentence if somebody else keeps it.
+
+    What a killed writer left half-written in the folder is swept away.
+    """
     with blame_the_disk(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(file)
@@ -55,6 +55,8 @@ def hold_lock(file: Path, seconds: float, busy: str) -> Iterator[None]:
         except Timeout as error:
             raise GraphveilError(busy) from error
     try:
+        for rubbish in file.parent.glob(".*.part"):
+            rubbish.unlink(missing_ok=True)
         yield
     finally:
         lock.release()

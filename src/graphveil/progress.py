@@ -22,7 +22,7 @@ def show_rounds(console: Console, title: str) -> Iterator[Callable[[Training], N
         task = progress.add_task(title, visible=False)
 
         def on_round(training: Training) -> None:
-            told = describe(training, wide=console.width >= 100)
+            told = describe(training, wide=console.width >= 80)
             total, done = training.recipe.rounds, len(training.history)
             progress.update(task, total=total, completed=done, description=f"{title} {told}", visible=True)
 
@@ -32,7 +32,7 @@ def show_rounds(console: Console, title: str) -> Iterator[Callable[[Training], N
 def describe(training: Training, wide: bool) -> str:
     """The readings of the last round that was evaluated and, where there is room, the two losses of the last one."""
     last = training.history[-1]
-    losses = f" loss {last.utility_loss:.3f}, adversary's {last.secret_loss:.3f}" if wide else ""
+    losses = f" loss {last.utility_loss:.3f}/{last.secret_loss:.3f}" if wide else ""
     evaluated = next((r for r in reversed(training.history) if not math.isnan(r.utility)), None)
     if evaluated is None:
         return losses.strip()

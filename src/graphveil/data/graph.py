@@ -18,6 +18,7 @@ UNKNOWN = -1
 
 def undirected_pairs(edge_index: Tensor, num_nodes: int) -> Tensor:
     """Each link once, as (2, links) with u < v in ascending order; loops, directions and duplicates are gone."""
+    edge_index = edge_index.long()  # a product of two node numbers does not fit a narrower type
     low, high = edge_index.min(dim=0).values, edge_index.max(dim=0).values
     keep = low != high
     return decode_pairs(torch.unique(low[keep] * num_nodes + high[keep]), num_nodes)
@@ -60,7 +61,13 @@ def node_classes(graph: Data, name: str) -> Tensor:
             f"{name!r} holds {value.dtype}, but classes are whole numbers from 0 (or {UNKNOWN} for unknown):"
             " bin or encode the column first."
         )
-    return value.long()
+    classes = value.long()
+    if classes.numel() and (classes.min() < UNKNOWN or classes.max() >= classes.numel()):
+        raise GraphveilError(
+            f"{name!r} goes from {int(classes.min())} to {int(classes.max())}: classes count from 0 without large gaps,"
+            f" and {UNKNOWN} is unknown."
+        )
+    return classes
 
 
 def check_graph(graph: Data) -> None:
@@ -77,7 +84,12 @@ def check_graph(graph: Data) -> None:
             " and at least one feature."
         )
     edge_index = graph.edge_index
-    if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
+    if (
+        edge_index.dim() != 2
+        or edge_index.size(0) != 2
+        or edge_index.is_floating_point()
+        or edge_index.dtype == torch.bool
+    ):
         raise GraphveilError(
             f"edge_index has shape {tuple(edge_index.shape)} and type {edge_index.dtype}:"
             " expected (2, number of edges) whole numbers."

@@ -128,6 +128,16 @@ class Split:
         everything = [self.train_nodes, self.spare_nodes, self.val_nodes]
         return _known({"few": [self.train_nodes], "all": everything}, knowledge)
 
+    def check_links(self, graph: Data) -> None:
+        """Refuse a graph whose links are not exactly the links of this split."""
+        parts = torch.cat([self.train_links, self.val_links, self.test_links], dim=1)
+        links = encode_pairs(undirected_pairs(graph.edge_index.cpu(), self.num_nodes), self.num_nodes)
+        if not encode_pairs(parts, self.num_nodes).sort().values.equal(links):
+            raise LeakError(
+                f"the split's {parts.size(1)} links are not the graph's {links.numel()}, so that what counts as no link"
+                " might be one: build the split from this graph."
+            )
+
     def digest(self) -> str:
         """A SHA-256 of all roles, so that a saved run can tell whether it is given its own split again."""
         sha = hashlib.sha256(f"{self.num_nodes}/{self.message_edges}".encode())
@@ -147,8 +157,6 @@ def _known(parts: dict[str, list[Tensor]], knowledge: str) -> Tensor:
 def _labels(graph: Data) -> Tensor:
     check_graph(graph)
     labels = node_classes(graph, "labels").cpu()
-    if labels.min() < UNKNOWN:
-        raise GraphveilError(f"labels go down to {int(labels.min())}: classes count from 0, and -1 is unknown.")
     sizes = torch.bincount(labels[labels != UNKNOWN])
     if len(sizes) < 2:
         raise GraphveilError(f"the graph has {len(sizes)} class of labels, but telling nodes apart needs at least two.")

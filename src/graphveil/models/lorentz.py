@@ -1,18 +1,21 @@
 """Hyperbolic space of curvature -c in the Lorentz model, as pure functions.
 
 A point is stored by its spatial coordinates x; its time coordinate is sqrt(1/c + |x|^2). A tangent vector at the
-origin is a plain vector, which is what parameters and embeddings are. The forms below avoid differences of large
-numbers, so that float32 is enough; geoopt in float64 is the oracle of the tests, and is not used at run time because
-its learnable curvature went to NaN within five steps.
+origin is a plain vector, which is what parameters and embeddings are. Points are kept within `MAX_RADIUS`, and the
+forms below avoid differences of large numbers where they can, so that float32 is enough. geoopt in float64 is the
+oracle of the tests; it is not used at run time because its learnable curvature went to NaN within five steps.
 """
+
+import math
 
 import torch
 from torch import Tensor
 
 from graphveil.models.sparse import SparseMatrix
 
-MAX_RADIUS = 12.0
-"""Largest distance from the origin, in units of 1/sqrt(c): cosh(12)^2 is 7e9, far inside float32."""
+MAX_RADIUS = 6.0
+"""Largest distance from the origin, in units of 1/sqrt(c). A centroid needs the difference of two squares of about
+cosh(6)^2 = 4e4, of which float32 leaves three digits."""
 
 TINY = 1e-7
 
@@ -44,7 +47,7 @@ def translate(x: Tensor, b: Tensor, c: Tensor) -> Tensor:
     unit, shift = root * x, root * exp0(b, c)
     one = torch.ones_like(c)
     lift = (unit * shift).sum(dim=-1, keepdim=True) / (1 + time(unit, one)) + time(shift, one)
-    return (shift + lift * unit) / root
+    return _inside((shift + lift * unit) / root, c)
 
 
 def centroid(weights: SparseMatrix, x: Tensor, c: Tensor) -> Tensor:
@@ -72,6 +75,12 @@ def squared_distance(u: Tensor, v: Tensor, c: Tensor) -> Tensor:
     half = torch.sinh((r_u - r_v) / 2).square() + torch.sinh(r_u) * torch.sinh(r_v) * chord / 4
     angle = torch.asinh(half.clamp(min=TINY**2).sqrt())
     return (4 * angle.square() / c).squeeze(-1)
+
+
+def _inside(x: Tensor, c: Tensor) -> Tensor:
+    """Points pulled back to `MAX_RADIUS` along their geodesic to the origin."""
+    longest = math.sinh(MAX_RADIUS) / c.sqrt()
+    return x * (longest / _norm(x)).clamp(max=1)
 
 
 def _norm(v: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from graphveil.models.sparse import Adjacency
 from graphveil.randomness import generator, stream
 from graphveil.training.objectives import Objective, cross_entropy
 from graphveil.training.recipes import Recipe
-from graphveil.training.targets import Examples, Target, reading
+from graphveil.training.targets import Examples, Target, guessing, reading
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,8 @@ class Problem:
 class Training:
     """The three players, and all that a run needs to stop and go on.
 
-    `best` holds the state of the players in the round that validation selected.
+    `best` holds the state of the players in the round that validation selected; until there is one, the last state
+    that was seen to be finite.
     """
 
     def __init__(self, problem: Problem, modules: dict[str, nn.Module], recipe: Recipe, steps: int, seed: int) -> None:
@@ -89,7 +90,7 @@ class Training:
         self.utility = Player("utility", modules["utility"], recipe.lr_utility, recipe.clip)
         self.adversary = Player("adversary", modules["adversary"], recipe.lr_adversary, recipe.clip)
         self.history: list[Round] = []
-        self.best: dict[str, Tensor] = {}
+        self.best = self._copy_of_state()
         self.best_round = 0
         self.best_score = -math.inf
 
@@ -176,17 +177,21 @@ class Training:
         adversary = reading(self.problem.secret, self.adversary.module, z, self.problem.secret.val)
         score = self._score(utility, adversary)
         naive = self.problem.tradeoff < 1 and done.round <= min(self.recipe.warmup, self.recipe.rounds - 1)
-        if score > self.best_score and not naive:
-            self.best = {name: value.clone() for name, value in self.state().items()}
+        if naive and math.isfinite(score):
+            self.best = self._copy_of_state()
+        elif score > self.best_score:
+            self.best = self._copy_of_state()
             self.best_round, self.best_score = done.round, score
         return Round(done.round, done.utility_loss, done.secret_loss, utility, adversary, score)
 
     def _score(self, utility: float, adversary: float) -> float:
-        """lambda * gain of the utility - (1 - lambda) * |gain| of the adversary.
+        """lambda * gain of the utility - (1 - lambda) * gain of the adversary, each 0 at guessing and 1 at best.
 
-        An adversary that is reliably wrong has been told as much as one that is reliably right.
+        A link predictor that is reliably wrong tells as much as one that is reliably right, so its gain has no sign; a
+        classifier below the majority share tells nothing.
         """
-        kept, told = gain(self.problem.utility, utility), abs(gain(self.problem.secret, adversary))
+        kept, told = gain(self.problem.utility, utility), gain(self.problem.secret, adversary)
+        told = abs(told) if self.problem.secret.metric == "auc" else max(told, 0.0)
         return self.problem.tradeoff * kept - (1 - self.problem.tradeoff) * told
 
     @property
@@ -197,6 +202,9 @@ class Training:
     def state(self) -> dict[str, Tensor]:
         """The present weights of all players, as `player.weight`."""
         return {f"{p.name}.{k}": v.detach() for p in self.players for k, v in p.module.state_dict().items()}
+
+    def _copy_of_state(self) -> dict[str, Tensor]:
+        return {name: value.clone() for name, value in self.state().items()}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Put the players' weights back to a `state`."""
@@ -210,6 +218,6 @@ class Training:
 
 
 def gain(target: Target, value: float) -> float:
-    """A reading's gain over guessing, 0 at chance and 1 at best."""
-    chance = 0.5 if target.metric == "auc" else float(target.prior.max())
-    return (value - chance) / (1 - chance)
+    """A validation reading's gain over guessing, 0 at guessing and 1 at best."""
+    guess = guessing(target, target.val)
+    return (value - guess) / (1 - guess) if guess < 1 else 0.0

@@ -1,12 +1,13 @@
 """How to train: every number that decides a result, in one visible place."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from graphveil.data.split import Knowledge
 from graphveil.errors import GraphveilError, unknown
-from graphveil.models.build import Spec
+from graphveil.models.build import ENCODERS, Spec, spec_name
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Recipe:
             _positive(name, getattr(self, name), whole=True)
         for name in ("lr_utility", "lr_adversary", "lr_encoder", "clip"):
             _positive(name, getattr(self, name), whole=False)
-        if not 0 <= self.dropout < 1 or self.weight_decay < 0 or self.warmup < 0:
+        if not (0 <= self.dropout < 1 and 0 <= self.weight_decay < math.inf and self.warmup >= 0):
             raise GraphveilError(
                 f"dropout={self.dropout}, weight_decay={self.weight_decay}, warmup={self.warmup}: expected dropout in"
                 " [0, 1) and the others at least 0."
@@ -116,7 +117,7 @@ _PARSERS: Mapping[type, Callable[[str], Any]] = {int: int, float: float, str: st
 
 
 def _positive(name: str, value: float, whole: bool) -> None:
-    if value <= 0 or (whole and int(value) != value):
+    if not (math.isfinite(value) and value > 0) or (whole and int(value) != value):
         raise GraphveilError(
             f"{name}={value}: expected a {'whole number of at least 1' if whole else 'number above 0'}."
         )
@@ -164,5 +165,7 @@ RECIPES: Mapping[tuple[str, str], Recipe] = {
 def default_recipe(utility: str, encoder: Spec) -> Recipe:
     """The recipe of a utility and an encoder."""
     kind = "links" if utility == "links" else "classes"
-    key = (kind, encoder) if isinstance(encoder, str) else (kind, "")
-    return RECIPES.get(key, RECIPES[kind, "gcn"])
+    for name, cls in ENCODERS.items():
+        if encoder in (name, cls) or isinstance(encoder, cls) or encoder == spec_name(cls):
+            return RECIPES[kind, name]
+    return RECIPES[kind, "gcn"].but(encoder_options={})

@@ -142,6 +142,13 @@ def reading(target: Target, head: nn.Module, z: Tensor, examples: Examples) -> f
     return float(roc_auc_score(examples.y.cpu().numpy(), (log_q[:, 1] - log_q[:, 0]).cpu().numpy()))
 
 
+def guessing(target: Target, examples: Examples) -> float:
+    """What guessing without looking reads: .5 AUC, or the share of the largest class."""
+    if target.metric == "auc":
+        return 0.5
+    return float(torch.bincount(examples.y).max() / examples.y.numel())
+
+
 def _pairs(links: Tensor, nonlinks: Tensor) -> Examples:
     y = torch.zeros(links.size(1) + nonlinks.size(1), dtype=torch.long, device=links.device)
     y[: links.size(1)] = 1
