@@ -64,6 +64,19 @@ def test_a_finished_or_unfinished_run_is_not_overwritten(
         protect(veil, small, small_split, tmp_path)
 
 
+def test_what_a_kill_left_behind_is_swept_away(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path
+) -> None:
+    (tmp_path / ".embeddings.npy.0123.part").write_bytes(b"half")
+    veil = gv.Veil(recipe=quick, device="cpu")
+    protect(veil, small, small_split, tmp_path)
+    assert files(tmp_path) == FILES
+    (tmp_path / "checkpoint.safetensors").write_bytes(b"a kill came between the last two steps")
+    with pytest.raises(gv.GraphveilError, match="holds a finished run"):
+        protect(veil, small, small_split, tmp_path, resume=True)
+    assert files(tmp_path) == FILES
+
+
 def test_two_runs_do_not_share_a_folder(small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path) -> None:
     from filelock import FileLock
 
@@ -74,10 +87,11 @@ def test_two_runs_do_not_share_a_folder(small: Data, small_split: gv.Split, quic
         protect(gv.Veil(recipe=quick, device="cpu"), small, small_split, tmp_path)
 
 
+@pytest.mark.parametrize("tradeoff", [1.0, 0.5])
 def test_a_diverged_run_leaves_its_last_good_state(
-    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path
+    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path, tradeoff: float
 ) -> None:
-    veil = gv.Veil(tradeoff=1.0, recipe=quick, device="cpu")
+    veil = gv.Veil(tradeoff=tradeoff, recipe=quick, device="cpu")
 
     def poison(run: Training) -> None:
         if len(run.history) == 7:
@@ -104,19 +118,25 @@ def kill_and_resume(tmp_path: Path, kills: int, seed: int) -> None:
     length = time.monotonic() - started
 
     pick = random.Random(seed)
-    killed = 0
+    checkpoint, half_way = broken / "checkpoint.safetensors", 0
     for _ in range(kills):
         process = subprocess.Popen(
             command(broken, "--resume"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
         )
-        time.sleep(pick.uniform(0.3, 1.0) * length)
+        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else None
+        deadline = time.monotonic() + 10 * length
+        while time.monotonic() < deadline and process.poll() is None:  # until it has written one of its own
+            if checkpoint.exists() and checkpoint.stat().st_mtime_ns != before:
+                break
+            time.sleep(0.002)
+        time.sleep(pick.uniform(0.0, 0.15) * length)
         process.send_signal(signal.SIGKILL)
         _, err = process.communicate()
-        killed += process.returncode == -signal.SIGKILL
         if process.returncode == 0 or b"finished run" in err:
             break
         assert process.returncode == -signal.SIGKILL, err
-    assert killed, "nothing was killed, so nothing was tested"
+        half_way += checkpoint.exists()
+    assert half_way, "no run was killed half way, so nothing was tested"
     if not (broken / "run.json").exists():
         subprocess.run(command(broken, "--resume"), check=True, capture_output=True, env=environment)
 

@@ -10,6 +10,8 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GraphSAGE
 
 import graphveil as gv
+from graphveil.models import ENCODERS
+from graphveil.models.build import spec_name
 from graphveil.training.loop import Training
 
 PROBLEMS = [("links", "labels"), ("labels", "links"), ("labels", "secret"), ("links", "secret")]
@@ -20,7 +22,7 @@ def veil(quick: gv.Recipe, utility: str = "links", secret: str = "labels", **arg
     return gv.Veil(utility, secret, recipe=quick.but(head=head), device="cpu", **arguments)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("encoder", ["gcn", "gat", "hgcn"])
+@pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize(("utility", "secret"), PROBLEMS)
 @pytest.mark.parametrize("objective", ["published", "minimax", "club", "entropy"])
 def test_every_problem_encoder_and_objective_trains(
@@ -37,7 +39,7 @@ def test_every_problem_encoder_and_objective_trains(
     assert len(trained.history_) == 12
 
 
-@pytest.mark.parametrize("encoder", ["gcn", "gat", "hgcn"])
+@pytest.mark.parametrize("encoder", ENCODERS)
 def test_training_learns_both_utilities(graph: Data, encoder: str) -> None:
     """On a graph with strong homophily and topics an unprotected encoder is far above chance, and tells the secret."""
     for utility, secret, edges in (("links", "labels", "train"), ("labels", "links", "all")):
@@ -73,7 +75,7 @@ def test_transform_follows_the_message_edges(small: Data, small_split: gv.Split,
 
 
 @pytest.mark.parametrize(("utility", "secret"), PROBLEMS)
-@pytest.mark.parametrize("encoder", ["gcn", "gat", "hgcn"])
+@pytest.mark.parametrize("encoder", ENCODERS)
 def test_saved_and_loaded_is_the_same(
     small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path, utility: str, secret: str, encoder: str
 ) -> None:
@@ -108,6 +110,37 @@ def test_encoders_of_ones_own(
     with pytest.raises(gv.GraphveilError, match="the run's encoder is not graphveil's own"):
         gv.Veil.load(tmp_path)
     assert gv.Veil.load(tmp_path, encoder=spec).transform(small).equal(trained.transform(small))
+
+
+class Strict(nn.Module):
+    """An encoder that takes the four sizes every encoder is given, and nothing else."""
+
+    def __init__(self, in_channels: int, hidden_channels: int, out_channels: int, dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(in_channels, hidden_channels), nn.Linear(hidden_channels, out_channels))
+        self.dropout = dropout
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        del edge_index
+        out: Tensor = self.layers(x)
+        return out
+
+
+@pytest.mark.parametrize(("utility", "secret"), PROBLEMS[:2])
+def test_an_encoder_of_ones_own_starts_from_a_recipe_it_can_follow(
+    small: Data, small_split: gv.Split, utility: str, secret: str
+) -> None:
+    own = gv.Veil(utility, secret, Strict, device="cpu")
+    own.recipe = own.recipe.but(rounds=2)
+    assert own.fit(small, small_split).transform(small).shape == (150, own.recipe.out_channels)
+    for name, cls in ENCODERS.items():
+        named = gv.Veil(utility, secret, name).recipe
+        assert gv.Veil(utility, secret, cls).recipe == gv.Veil(utility, secret, spec_name(cls)).recipe == named
+
+
+def test_an_encoder_of_another_width_is_one_sentence(small: Data, small_split: gv.Split) -> None:
+    with pytest.raises(gv.GraphveilError, match=r"shape \(150, 4\) where \(150, 32\) was expected: set out_channels"):
+        gv.Veil(encoder=GraphSAGE(40, 8, 2, 4), device="cpu").fit(small, small_split)
 
 
 def test_a_file_never_makes_the_program_import_code(
@@ -151,7 +184,7 @@ class Stop(Exception):  # noqa: N818 - not an error
 
 
 @pytest.mark.parametrize("stops", [[1], [20], [21], [25, 40], [59, 60]])
-@pytest.mark.parametrize("encoder", ["gcn", "gat", "hgcn"])
+@pytest.mark.parametrize("encoder", ENCODERS)
 def test_stopped_and_resumed_is_bit_for_bit_the_unbroken_run(
     small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path, encoder: str, stops: list[int]
 ) -> None:
@@ -234,6 +267,9 @@ def test_other_misuse_is_one_sentence(small: Data, small_split: gv.Split, quick:
         ({"lr_encoder": 0.0}, "lr_encoder=0.0: expected a number above 0"),
         ({"dropout": 1.0}, r"dropout in \[0, 1\)"),
         ({"roundz": 3}, "a recipe has no 'roundz'"),
+        ({"lr_encoder": float("nan")}, "lr_encoder=nan"),
+        ({"weight_decay": float("nan")}, "weight_decay=nan"),
+        ({"rounds": float("inf")}, "rounds=inf"),
     ],
 )
 def test_recipes_are_checked(changes: dict[str, float], says: str) -> None:

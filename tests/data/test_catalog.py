@@ -223,13 +223,43 @@ def test_a_cache_that_cannot_be_written_is_one_sentence(
         gv.load("cora")
 
 
-def test_a_read_only_cache_still_serves_what_is_in_it(empty_cache: Path, raw: Path, no_network: None) -> None:
+def test_a_read_only_cache_still_serves_what_is_in_it(
+    empty_cache: Path, raw: Path, no_network: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads from the cache neither writes nor locks; root may write anywhere, so a mode would prove nothing."""
     catalog.fetch_into_cache("citeseer", raw)
-    empty_cache.chmod(0o555)
-    try:
-        assert gv.load("citeseer").x.shape == (3327, 3703)
-    finally:
-        empty_cache.chmod(0o755)
+    for name in ("write_tensors", "hold_lock"):
+        monkeypatch.setattr(catalog, name, lambda *_: pytest.fail("it wrote to the cache"))
+    assert gv.load("citeseer").x.shape == (3327, 3703)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("cora.content", b""),
+        ("cora.content", b"1 0 1 a\n2 0 b\n"),
+        ("cora.content", b"\xff\xfe"),
+        ("cora.cites", b"1 no-such-paper\n"),
+        ("cora.cites", b"1\n"),
+        ("ind.citeseer.test.index", b"one two"),
+        ("ind.citeseer.graph", b"garbage"),
+        ("ind.citeseer.allx", pickle.dumps([1, 2])),
+    ],
+)
+def test_damaged_raw_files_are_one_sentence(raw: Path, tmp_path: Path, file: str, content: bytes) -> None:
+    for source in raw.iterdir():
+        (tmp_path / source.name).write_bytes(source.read_bytes())
+    (tmp_path / file).write_bytes(content)
+    name = "citeseer" if "citeseer" in file else "cora"
+    with pytest.raises(gv.GraphveilError, match=r"cannot be read|not one of Planetoid's files") as caught:
+        gv.load(name, root=tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_in_place_of_the_cached_file_is_one_sentence(empty_cache: Path, raw: Path) -> None:
+    (empty_cache / "cora.safetensors").mkdir(parents=True)
+    with pytest.raises(gv.GraphveilError, match=r"cannot write .*cora\.safetensors"):
+        catalog.fetch_into_cache("cora", raw)
 
 
 def test_unknown_names_are_refused_with_the_choices() -> None:

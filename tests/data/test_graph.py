@@ -12,6 +12,11 @@ def test_undirected_pairs_drop_loops_directions_and_duplicates() -> None:
     assert undirected_pairs(edge_index, 4).tolist() == [[0, 2], [2, 3]]
 
 
+def test_narrow_integers_do_not_overflow() -> None:
+    edge_index = torch.tensor([[80_000], [70_000]], dtype=torch.int32)
+    assert undirected_pairs(edge_index, 100_000).tolist() == [[70_000], [80_000]]
+
+
 def test_pair_codes_are_invertible_and_ordered() -> None:
     pairs = torch.tensor([[0, 0, 1, 7], [1, 9, 2, 8]])
     codes = encode_pairs(pairs, 10)
@@ -38,6 +43,7 @@ def tiny(**changes: object) -> Data:
         ({"x": torch.ones(0, 2), "edge_index": torch.empty(2, 0, dtype=torch.long)}, "at least one node"),
         ({"edge_index": torch.tensor([[0, 1, 2]])}, r"expected \(2, number of edges\)"),
         ({"edge_index": torch.tensor([[0.0], [1.0]])}, "whole numbers"),
+        ({"edge_index": torch.tensor([[True], [False]])}, "whole numbers"),
         ({"edge_index": torch.tensor([[0], [3]])}, "names node 3, but the graph has nodes 0 to 2"),
         ({"edge_index": torch.tensor([[0], [-1]])}, "names node -1"),
         ({"x": torch.tensor([[1.0], [float("nan")], [2.0]])}, "NaN or infinite"),
@@ -56,6 +62,9 @@ def test_node_classes_by_name() -> None:
         node_classes(graph, "gender")
     with pytest.raises(GraphveilError, match="whole numbers"):
         node_classes(tiny(age=torch.rand(3)), "age")
+    for classes in ([0, -2, 1], [0, 1, 3]):
+        with pytest.raises(GraphveilError, match=r"classes count from 0"):
+            node_classes(tiny(dorm=torch.tensor(classes)), "dorm")
     with pytest.raises(GraphveilError, match="one class for each of 3 nodes"):
         node_classes(tiny(age=torch.tensor([1])), "age")
 

@@ -113,6 +113,17 @@ def test_training_nonlinks_hit_nothing_that_is_linked_or_held_out(split: gv.Spli
     assert all(a != b for a, b in pairwise(seen)), "they are drawn anew each round"
 
 
+def test_a_split_of_another_graph_is_refused(graph: Data, split: gv.Split) -> None:
+    """A pair that is a link in the graph but a non-link in the split would be scored upside down."""
+    split.check_links(graph)
+    other = graph.clone()
+    other.edge_index = torch.cat([graph.edge_index, split.test_nonlinks[:, :1]], dim=1)
+    with pytest.raises(gv.LeakError, match="5000 links are not the graph's 5001"):
+        split.check_links(other)
+    with pytest.raises(gv.LeakError, match="build the split from this graph"):
+        gv.Veil(device="cpu").fit(other, split)
+
+
 def test_small_graphs_are_refused_by_the_papers_split_and_taken_by_the_proportional_one() -> None:
     karate = gv.load("karate")
     with pytest.raises(gv.GraphveilError, match=r"class 0 has 13 labelled nodes.*Split\.proportional"):

@@ -227,11 +227,17 @@ def test_a_naive_adversary_selects_nothing(small: Data, small_split: gv.Split, q
     assert short.best_round == 5, "a run shorter than the warm-up selects its last round"
 
 
-def test_divergence_names_the_round_and_keeps_the_last_good_state(small: Data, small_split: gv.Split) -> None:
-    recipe = gv.Recipe(rounds=50, hidden_channels=8, out_channels=4, evaluate_every=1)
-    veil = gv.Veil(tradeoff=1.0, recipe=recipe, device="cpu")
+@pytest.mark.parametrize("tradeoff", [1.0, 0.5])
+def test_divergence_names_the_round_and_keeps_the_last_good_state(
+    small: Data, small_split: gv.Split, tradeoff: float
+) -> None:
+    """With something to hide no round is selected before the warm-up is over: the last finite state is kept then."""
+    recipe = gv.Recipe(rounds=50, hidden_channels=8, out_channels=4, evaluate_every=2, warmup=20)
+    veil = gv.Veil(tradeoff=tradeoff, recipe=recipe, device="cpu")
+    good: dict[int, Tensor] = {}
 
     def poison(run: Training) -> None:
+        good[len(run.history)] = run.embed()
         if len(run.history) == 7:
             with torch.no_grad():
                 next(iter(run.encoder.module.parameters())).fill_(float("nan"))
@@ -239,9 +245,23 @@ def test_divergence_names_the_round_and_keeps_the_last_good_state(small: Data, s
     with pytest.raises(gv.DivergedError, match="diverged in round 8"):
         veil.fit(small, small_split, on_round=poison)
     z = veil.transform(small, small_split)
-    assert torch.isfinite(z).all()
+    assert z.equal(good[veil.best_round_ or 6])
     assert len(veil.history_) == 7
-    assert 1 <= veil.best_round_ <= 7
+    assert (veil.best_round_ > 0) == (tradeoff == 1)
+
+
+def test_the_selection_score_by_hand(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
+    """Validation has a majority share m: accuracy a gains (a - m) / (1 - m), AUC a gains 2a - 1."""
+    keep_links = training(small, small_split, quick, tradeoff=0.6)
+    y = small.y[small_split.val_nodes]
+    m = float(torch.bincount(y).max() / y.numel())
+    assert keep_links._score(0.9, m) == pytest.approx(0.6 * 0.8)
+    assert keep_links._score(0.9, 1.0) == pytest.approx(0.6 * 0.8 - 0.4)
+    assert keep_links._score(0.9, 0.0) == pytest.approx(0.6 * 0.8), "below the majority share nothing is told"
+    hide_links = training(small, small_split, quick.but(head="linear"), utility="labels", secret="links", tradeoff=0.6)
+    assert hide_links._score(1.0, 0.9) == pytest.approx(0.6 - 0.4 * 0.8)
+    assert hide_links._score(1.0, 0.1) == pytest.approx(0.6 - 0.4 * 0.8), "reliably wrong is as good as right"
+    assert hide_links._score(0.0, 0.5) == pytest.approx(0.6 * -m / (1 - m))
 
 
 def test_the_callers_randomness_is_left_as_it_was(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
