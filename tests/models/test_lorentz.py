@@ -17,10 +17,6 @@ def tangents(scale: float = 1.0) -> tuple[Tensor, Tensor]:
     return u, v
 
 
-def ambient(x: Tensor, c: Tensor) -> Tensor:
-    return torch.cat([lorentz.time(x, c), x], dim=-1)
-
-
 def with_zero_time(v: Tensor) -> Tensor:
     """geoopt writes a tangent vector at the origin with its time coordinate, which is 0."""
     return torch.cat([torch.zeros(*v.shape[:-1], 1, dtype=v.dtype), v], dim=-1)
@@ -34,15 +30,15 @@ def test_maps_transport_and_distance_agree_with_geoopt(curvature: float) -> None
     x, y = lorentz.exp0(u, c), lorentz.exp0(v, c)
 
     point = oracle.expmap0(with_zero_time(u))
-    assert torch.allclose(ambient(x, c), point, rtol=0, atol=1e-9)
+    assert torch.allclose(lorentz.ambient(x, c), point, rtol=0, atol=1e-9)
     assert torch.allclose(lorentz.log0(x, c), u, rtol=0, atol=1e-12)
     assert torch.allclose(oracle.logmap0(point)[..., 1:], lorentz.log0(x, c), rtol=0, atol=1e-6)
 
-    distance = oracle.dist(ambient(x, c), ambient(y, c))
+    distance = oracle.dist(lorentz.ambient(x, c), lorentz.ambient(y, c))
     assert torch.allclose(lorentz.squared_distance(u, v, c).sqrt(), distance, rtol=1e-7, atol=1e-7)
 
     carried = oracle.expmap(point, oracle.transp0(point, with_zero_time(v)))
-    assert torch.allclose(ambient(lorentz.translate(x, v, c), c), carried, rtol=1e-6, atol=1e-6)
+    assert torch.allclose(lorentz.ambient(lorentz.translate(x, v, c), c), carried, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("curvature", CURVATURES)
@@ -56,7 +52,7 @@ def test_the_centroid_minimises_the_weighted_squared_lorentz_distance(curvature:
     centroids = lorentz.centroid(weights, points, c)
 
     def cost(m: Tensor) -> Tensor:
-        difference = ambient(points, c) - ambient(m, c)[None]
+        difference = lorentz.ambient(points, c) - lorentz.ambient(m, c)[None]
         square = difference[:, 1:].square().sum(dim=1) - difference[:, 0].square()
         return (weights.to_dense()[0] * square).sum()
 
@@ -84,7 +80,7 @@ def test_float32_keeps_the_centroid_of_float64_up_to_the_largest_radius(radius: 
     single = lorentz.log0(lorentz.centroid(adjacency.normalized, lorentz.exp0(u.float(), c), c), c)
     weights = adjacency.normalized.with_values(adjacency.normalized.values.double())
     exact = lorentz.log0(lorentz.centroid(weights, lorentz.exp0(u, c.double()), c.double()), c.double())
-    assert torch.allclose(single.double(), exact, rtol=0, atol=2e-3 * radius)
+    assert torch.allclose(single.double(), exact, rtol=0, atol=1e-5 * radius)
 
 
 def test_points_are_kept_within_the_largest_radius() -> None:

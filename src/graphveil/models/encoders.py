@@ -140,9 +140,8 @@ class HyperbolicLayer(nn.Module):
             return lorentz.log0(lorentz.centroid(matrix, points, c), c)
         sender, receiver = (tangent @ self.scorer.t()).unbind(dim=1)
         share = attention_shares(sender[:, None], receiver[:, None], matrix)
-        ambient = torch.cat([lorentz.time(points, c), points], dim=-1)
-        total = weighted_product(share, matrix, ambient[:, None]).squeeze(1)
-        return lorentz.log0(lorentz.to_hyperboloid(total, c), c)
+        total = weighted_product(share.double(), matrix, lorentz.ambient(points, c)[:, None]).squeeze(1)
+        return lorentz.log0(lorentz.to_hyperboloid(total, c).to(points.dtype), c)
 
 
 def attention_shares(sender: Tensor, receiver: Tensor, matrix: SparseMatrix) -> Tensor:
