@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
+# Threads that spin while they wait are very slow on a machine with other work.
+export OMP_WAIT_POLICY ?= PASSIVE
 
 .PHONY: demo test test-slow lint results picture clean
 

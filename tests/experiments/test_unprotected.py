@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from graphveil.errors import GraphveilError
 from graphveil.experiments import unprotected
 from graphveil.experiments.unprotected import DATASETS, ENCODERS, PUBLISHED, UTILITIES, Cell, markdown, run_cell
 from graphveil.training import recipes
@@ -29,6 +30,14 @@ def test_the_verdict_is_from_the_mean(tmp_path: Path) -> None:
     assert "| links | cora | gcn | 89.3 | 88.3 (0.5) | -1.0 | yes | 72.0 | 70.0 |" in markdown(cells, tmp_path)
     save(cells[0], tmp_path, 0.8700)
     assert "**no, 0.5 short**" in markdown(cells, tmp_path)
+
+
+def test_only_what_stands_between_the_markers_is_written_anew() -> None:
+    first, second = unprotected.MARKERS
+    text = f"# Results\n{first}\nold\n{second}\nthe end\n"
+    assert unprotected.put_between_markers(text, "new") == f"# Results\n{first}\nnew\n{second}\nthe end\n"
+    with pytest.raises(GraphveilError, match="no place for the table"):
+        unprotected.put_between_markers("# Results\n", "new")
 
 
 def test_a_result_is_known_by_all_that_decides_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

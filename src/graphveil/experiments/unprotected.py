@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import statistics
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -22,6 +23,7 @@ import typer
 from rich.progress import track
 
 from graphveil.data import Split, digest, load
+from graphveil.errors import GraphveilError
 from graphveil.files import write_atomically, write_json
 from graphveil.training.recipes import Adversary
 from graphveil.veil import Veil, versions
@@ -132,12 +134,24 @@ def main(
     for _ in track(work, f"{len(missing)} of {len(cells)} trainings", total=len(missing)):
         pass
     text = out.read_text(encoding="utf-8") if out.exists() else "# Results\n\n" + "\n".join(MARKERS) + "\n"
-    before, rest = text.split(MARKERS[0])
-    after = rest.split(MARKERS[1])[1]
-    table = f"{MARKERS[0]}\n{markdown(cells, results)}\n{MARKERS[1]}"
-    write_atomically(out, lambda temporary: temporary.write_text(before + table + after, encoding="utf-8"))
+    text = put_between_markers(text, markdown(cells, results))
+    write_atomically(out, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def put_between_markers(text: str, table: str) -> str:
+    """The text with what stood between the markers replaced."""
+    before, first, rest = text.partition(MARKERS[0])
+    _, second, after = rest.partition(MARKERS[1])
+    if not (first and second):
+        raise GraphveilError(
+            f"the file has no place for the table: put the lines {' and '.join(MARKERS)} where it goes."
+        )
+    return f"{before}{first}\n{table}\n{second}{after}"
 
 
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # one thread a worker, set before torch starts its pool there
-    typer.run(main)
+    try:
+        typer.run(main)
+    except GraphveilError as error:
+        sys.exit(f"graphveil: {error}")
