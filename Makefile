@@ -2,8 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
-# Threads that spin while they wait are very slow on a machine with other work.
-export OMP_WAIT_POLICY ?= PASSIVE
+# Threads that spin long while they wait are very slow on a machine with other work.
+export GOMP_SPINCOUNT ?= 1000
 
 .PHONY: demo test test-slow lint results picture clean
 
