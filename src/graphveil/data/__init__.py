@@ -1,6 +1,6 @@
 """Graphs, splits, and pairs without a link."""
 
-from graphveil.data.catalog import cached_file, load
+from graphveil.data.catalog import load
 from graphveil.data.graph import UNKNOWN, check_graph, digest, node_classes
 from graphveil.data.split import Split
 from graphveil.data.synthetic import GraphSpec, generate
@@ -9,7 +9,6 @@ __all__ = [
     "UNKNOWN",
     "GraphSpec",
     "Split",
-    "cached_file",
     "check_graph",
     "digest",
     "generate",
