@@ -14,7 +14,7 @@ from torch import Tensor
 from graphveil.models.sparse import SparseMatrix
 
 MAX_RADIUS = 12.0
-"""Largest distance from the origin, in units of 1/sqrt(c): cosh(12)^2 is 7e9. At 6, HGCN lost five points of AUC."""
+"""Largest distance from the origin, in units of 1/sqrt(c): cosh(12)^2 is 7e9. At 6, HGCN lost up to 5 points of AUC."""
 
 TINY = 1e-7
 
