@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from graphveil.data import GraphSpec, Split, generate, load
     from graphveil.errors import DivergedError, GraphveilError, LeakError
+    from graphveil.together import fit_together
     from graphveil.training.recipes import Adversary, Recipe
     from graphveil.veil import Score, Veil
 
@@ -16,6 +17,7 @@ _HOMES = {
     "GraphSpec": "graphveil.data",
     "Split": "graphveil.data",
     "Veil": "graphveil.veil",
+    "fit_together": "graphveil.together",
     "Score": "graphveil.veil",
     "Adversary": "graphveil.training.recipes",
     "Recipe": "graphveil.training.recipes",
@@ -34,6 +36,7 @@ __all__ = [
     "Score",
     "Split",
     "Veil",
+    "fit_together",
     "generate",
     "load",
 ]

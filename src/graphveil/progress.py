@@ -23,17 +23,17 @@ def show_rounds(console: Console, title: str) -> Iterator[Callable[[Training], N
 
         def on_round(training: Training) -> None:
             told = describe(training, wide=console.width >= 80)
-            total, done = training.recipe.rounds, len(training.history)
+            total, done = training.recipe.rounds, training.round
             progress.update(task, total=total, completed=done, description=f"{title} {told}", visible=True)
 
         yield on_round
 
 
 def describe(training: Training, wide: bool) -> str:
-    """The readings of the last round that was evaluated and, where there is room, the two losses of the last one."""
-    last = training.history[-1]
-    losses = f" loss {last.utility_loss:.3f}/{last.secret_loss:.3f}" if wide else ""
-    evaluated = next((r for r in reversed(training.history) if not math.isnan(r.utility)), None)
+    """The readings of the last round that was evaluated and, where there is room, its two losses."""
+    history = training.records[0].history
+    evaluated = next((done for done in reversed(history) if not math.isnan(done.utility)), None)
     if evaluated is None:
-        return losses.strip()
+        return ""
+    losses = f" loss {evaluated.utility_loss:.3f}/{evaluated.secret_loss:.3f}" if wide else ""
     return f"utility {evaluated.utility:.1%} adversary {evaluated.adversary:.1%}{losses}"

@@ -8,7 +8,8 @@ For example:
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -34,10 +35,11 @@ from graphveil.models import (
     build_head,
 )
 from graphveil.models.build import Spec, spec_name
+from graphveil.models.stack import of_run, stack
 from graphveil.randomness import global_stream
 from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
-from graphveil.training.inputs import adjacency, features, pick_device
-from graphveil.training.loop import Problem, Training
+from graphveil.training.inputs import adjacency, features, pick_device, repeatable
+from graphveil.training.loop import Problem, Round, Training
 from graphveil.training.objectives import OBJECTIVES
 from graphveil.training.recipes import Adversary, Recipe, default_recipe
 from graphveil.training.targets import guessing, reading, secret_target, utility_target
@@ -79,6 +81,12 @@ class Veil:
         device: "auto" takes CUDA where there is one.
     """
 
+    in_channels_: int
+    classes_: Mapping[str, int]
+    modules_: dict[str, nn.Module]
+    history_: list[Round]
+    best_round_: int
+
     def __init__(
         self,
         utility: str = "links",
@@ -110,49 +118,19 @@ class Veil:
             checkpoint: a file to save progress to; if it is there already, training goes on from it.
             on_round: called after every round, for progress.
         """
-        training = self.start(graph, split)
+        training = start([self], graph, [split])
         fingerprint = self._fingerprint(graph, split, training)
         if checkpoint is not None and checkpoint.exists():
             load_checkpoint(training, checkpoint, fingerprint)
 
         def after_round(training: Training) -> None:
-            if checkpoint is not None and len(training.history) % CHECKPOINT_EVERY == 0:
+            if checkpoint is not None and training.round % CHECKPOINT_EVERY == 0:
                 save_checkpoint(training, checkpoint, fingerprint)
             if on_round is not None:
                 on_round(training)
 
-        try:
-            training.run(after_round)
-        finally:  # a training that diverges, or is interrupted, leaves its last good state here
-            self._keep(training)
+        finish([self], training, after_round)
         return self
-
-    def start(self, graph: Data, split: Split) -> Training:
-        """The training that `fit` runs, before its first round."""
-        self._check(graph, split)
-        device = pick_device(self.device)
-        utility = utility_target(self.utility, graph, split, device)
-        secret = secret_target(self.secret, graph, split, self.adversary.knows, device)
-        classes = {"utility": utility.num_classes, "secret": secret.num_classes}
-        modules = self._build(graph.x.size(1), classes)
-        problem = Problem(
-            x=features(graph, self.recipe.normalize_features, device),
-            adjacency=adjacency(graph, split, device),
-            utility=utility,
-            secret=secret,
-            objective=OBJECTIVES[self.objective],
-            tradeoff=self.tradeoff,
-        )
-        self.in_channels_, self.classes_ = graph.x.size(1), classes
-        modules = {name: module.to(device) for name, module in modules.items()}
-        training = Training(problem, modules, self.recipe, self.adversary.steps, self.seed)
-        expected, came = (split.num_nodes, self.recipe.out_channels), tuple(training.embed().shape)
-        if came != expected:
-            raise GraphveilError(
-                f"encoder {spec_name(self.encoder)} gives embeddings of shape {came} where {expected} was expected: set"
-                " out_channels in the recipe to the encoder's own."
-            )
-        return training
 
     def transform(self, graph: Data, split: Split | None = None) -> Tensor:
         """Embeddings z, (num_nodes, out_channels) float32 on the CPU, in the order of the graph's nodes.
@@ -170,23 +148,23 @@ class Veil:
             )
         device = pick_device(self.device)
         encoder = self.modules_["encoder"].to(device).eval()
-        x = features(graph, self.recipe.normalize_features, device)
+        x = features(graph, self.recipe.normalize_features, 1, device)
         with torch.no_grad():
-            z: Tensor = encoder(x, adjacency(graph, split, device))
+            z: Tensor = encoder(x, adjacency(graph, [] if split is None else [split], device))
         return z.cpu()
 
     def score(self, graph: Data, split: Split) -> Score:
         """Readings on the test part, with embeddings from the split's message edges."""
         z = self.transform(graph, split)
         cpu = torch.device("cpu")
-        utility = utility_target(self.utility, graph, split, cpu)
-        secret = secret_target(self.secret, graph, split, self.adversary.knows, cpu)
+        utility = utility_target(self.utility, graph, [split], cpu)
+        secret = secret_target(self.secret, graph, [split], self.adversary.knows, cpu)
         return Score(
-            utility=reading(utility, self.modules_["utility"].cpu(), z, utility.test),
+            utility=float(reading(utility, self.modules_["utility"].cpu(), z, utility.test)),
             utility_metric=utility.metric,
-            adversary=reading(secret, self.modules_["adversary"].cpu(), z, secret.test),
+            adversary=float(reading(secret, self.modules_["adversary"].cpu(), z, secret.test)),
             adversary_metric=secret.metric,
-            adversary_chance=guessing(secret, secret.test),
+            adversary_chance=float(guessing(secret, secret.test)),
         )
 
     def config(self) -> dict[str, Any]:
@@ -258,9 +236,7 @@ class Veil:
             )
             veil.in_channels_, veil.classes_ = shapes["in_channels"], shapes["classes"]
             veil.modules_ = veil._build(veil.in_channels_, veil.classes_)
-            for part, module in veil.modules_.items():
-                own = {k.removeprefix(f"{part}."): v for k, v in weights.items() if k.startswith(f"{part}.")}
-                module.load_state_dict(own)
+            _load_parts(veil.modules_, weights)
             veil.best_round_, veil.history_ = record["selected_round"], []
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
             raise GraphveilError(
@@ -280,11 +256,13 @@ class Veil:
                 "adversary": build_head(self._adversary_head(), self.secret, width, classes["secret"]),
             }
 
-    def _keep(self, training: Training) -> None:
-        """Take over the selected state."""
-        training.load_state(training.best)
-        self.modules_ = {player.name: player.module for player in training.players}
-        self.history_, self.best_round_ = training.history, training.best_round
+    def _keep(self, training: Training, run: int) -> None:
+        """Take over the selected state of one run."""
+        state = of_run(training.best, run, len(training.records))
+        self.modules_ = self._build(self.in_channels_, self.classes_)
+        _load_parts(self.modules_, state)
+        record = training.records[run]
+        self.history_, self.best_round_ = record.history, record.best_round
 
     def _adversary_head(self) -> Spec:
         if self.adversary.head is not None:
@@ -316,10 +294,57 @@ class Veil:
         return hashlib.sha256(text.encode() + start).hexdigest()
 
 
+def start(veils: Sequence[Veil], graph: Data, splits: Sequence[Split]) -> Training:
+    """The training of one veil, or of several as a batch, before its first round."""
+    for veil, split in zip(veils, splits, strict=True):
+        veil._check(graph, split)
+    first, runs = veils[0], len(veils)
+    device = pick_device(first.device)
+    utility = utility_target(first.utility, graph, splits, device)
+    secret = secret_target(first.secret, graph, splits, first.adversary.knows, device)
+    for veil in veils:
+        veil.in_channels_ = graph.x.size(1)
+        veil.classes_ = {"utility": utility.num_classes, "secret": secret.num_classes}
+    built = [veil._build(veil.in_channels_, veil.classes_) for veil in veils]
+    modules = {part: stack([own[part] for own in built]).to(device) for part in built[0]}
+    problem = Problem(
+        x=features(graph, first.recipe.normalize_features, runs, device),
+        adjacency=adjacency(graph, splits, device),
+        utility=utility,
+        secret=secret,
+        objective=OBJECTIVES[first.objective],
+        tradeoff=torch.tensor([veil.tradeoff for veil in veils], dtype=torch.float64, device=device).squeeze(),
+    )
+    training = Training(problem, modules, first.recipe, first.adversary.steps, [veil.seed for veil in veils])
+    expected, came = (graph.x.size(0), first.recipe.out_channels), tuple(training.embed().shape)[-2:]
+    if came != expected:
+        raise GraphveilError(
+            f"encoder {spec_name(first.encoder)} gives embeddings of shape {came} where {expected} was expected: set"
+            " out_channels in the recipe to the encoder's own."
+        )
+    return training
+
+
+def finish(veils: Sequence[Veil], training: Training, on_round: Callable[[Training], None] | None = None) -> None:
+    """Run a training to its end, and let each veil take over its run."""
+    try:
+        with repeatable() if veils[0].recipe.deterministic else nullcontext():
+            training.run(on_round)
+    finally:  # a training that diverges, or is interrupted, leaves its last good state
+        for run, veil in enumerate(veils):
+            veil._keep(training, run)
+
+
 def versions() -> dict[str, str]:
     """The versions that a result depends on."""
     modules = (graphveil, torch, torch_geometric, numpy)
     return {module.__name__: str(module.__version__) for module in modules}
+
+
+def _load_parts(modules: Mapping[str, nn.Module], state: Mapping[str, Tensor]) -> None:
+    for part, module in modules.items():
+        prefix = f"{part}."
+        module.load_state_dict({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
 
 
 def _known_spec(kind: str, given: Spec | None, saved: str) -> Spec:

@@ -9,19 +9,27 @@ from graphveil.errors import GraphveilError
 
 def test_undirected_pairs_drop_loops_directions_and_duplicates() -> None:
     edge_index = torch.tensor([[2, 0, 1, 3, 0, 2], [0, 2, 1, 2, 2, 3]])
-    assert undirected_pairs(edge_index, 4).tolist() == [[0, 2], [2, 3]]
+    assert undirected_pairs(edge_index).tolist() == [[0, 2], [2, 3]]
 
 
 def test_narrow_integers_do_not_overflow() -> None:
     edge_index = torch.tensor([[80_000], [70_000]], dtype=torch.int32)
-    assert undirected_pairs(edge_index, 100_000).tolist() == [[70_000], [80_000]]
+    assert undirected_pairs(edge_index).tolist() == [[70_000], [80_000]]
 
 
-def test_pair_codes_are_invertible_and_ordered() -> None:
-    pairs = torch.tensor([[0, 0, 1, 7], [1, 9, 2, 8]])
-    codes = encode_pairs(pairs, 10)
-    assert codes.tolist() == [1, 9, 12, 78]
-    assert torch.equal(decode_pairs(codes, 10), pairs)
+def test_pair_codes_count_all_pairs_without_a_gap() -> None:
+    """(0, 1), (0, 2), (1, 2), (0, 3), ...: the code of (u, v) is the number of pairs before it."""
+    pairs = torch.tensor([(u, v) for v in range(1, 50) for u in range(v)]).t()
+    assert encode_pairs(pairs).tolist() == list(range(50 * 49 // 2))
+    assert torch.equal(decode_pairs(encode_pairs(pairs)), pairs)
+
+
+@pytest.mark.parametrize("n", [2**20, 2**26, 10**8])
+def test_pair_codes_of_large_graphs_survive_the_square_root(n: int) -> None:
+    v = torch.cat([torch.arange(n - 500, n), torch.randint(1, n, (500,))])
+    first, last = torch.stack([torch.zeros_like(v), v]), torch.stack([v - 1, v])
+    for pairs in (first, last):
+        assert torch.equal(decode_pairs(encode_pairs(pairs)), pairs)
 
 
 def test_both_directions_doubles_each_link() -> None:

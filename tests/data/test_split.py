@@ -10,11 +10,11 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.data.graph import encode_pairs, undirected_pairs
-from graphveil.randomness import generator
+from graphveil.randomness import Noise
 
 
-def codes(pairs: torch.Tensor, split: gv.Split) -> set[int]:
-    return set(encode_pairs(pairs, split.num_nodes).tolist())
+def codes(pairs: torch.Tensor) -> set[int]:
+    return set(encode_pairs(pairs).tolist())
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -25,11 +25,11 @@ def test_the_papers_counts_and_disjoint_roles(graph: Data, seed: int) -> None:
     parts = [split.train_nodes, split.val_nodes, split.test_nodes, split.spare_nodes]
     assert torch.cat(parts).unique().numel() == sum(map(len, parts)) == 1800
 
-    links = codes(undirected_pairs(graph.edge_index, 1800), split)
-    train, val, test = (codes(p, split) for p in (split.train_links, split.val_links, split.test_links))
+    links = codes(undirected_pairs(graph.edge_index))
+    train, val, test = (codes(p) for p in (split.train_links, split.val_links, split.test_links))
     assert (len(train), len(val), len(test)) == (4250, 250, 500)
     assert train | val | test == links
-    nonlinks = [codes(split.val_nonlinks, split), codes(split.test_nonlinks, split)]
+    nonlinks = [codes(split.val_nonlinks), codes(split.test_nonlinks)]
     assert [len(part) for part in nonlinks] == [250, 500]
     assert not (nonlinks[0] & nonlinks[1])
     assert not ((nonlinks[0] | nonlinks[1]) & links)
@@ -37,8 +37,8 @@ def test_the_papers_counts_and_disjoint_roles(graph: Data, seed: int) -> None:
 
 def test_message_edges_hold_back_what_links_are_scored_on(graph: Data) -> None:
     held, everything = gv.Split.paper(graph, 0), gv.Split.paper(graph, 0, message_edges="all")
-    assert codes(held.message_pairs, held) == codes(held.train_links, held)
-    assert codes(everything.message_pairs, held) == codes(undirected_pairs(graph.edge_index, 1800), held)
+    assert codes(held.message_pairs) == codes(held.train_links)
+    assert codes(everything.message_pairs) == codes(undirected_pairs(graph.edge_index))
     assert torch.equal(held.test_links, everything.test_links), "the setting changes nothing else"
     assert held.message_edge_index.size(1) == 2 * 4250
 
@@ -102,11 +102,14 @@ def test_other_ways_to_break_a_split(split: gv.Split) -> None:
 def test_training_nonlinks_hit_nothing_that_is_linked_or_held_out(split: gv.Split) -> None:
     from graphveil.training.targets import Links
 
-    target = Links(split, torch.device("cpu"))
+    target = Links([split], torch.device("cpu"))
+    clock = torch.zeros(1, dtype=torch.long)
+    noise = Noise([0], "nonlinks", 5, clock)
     seen = []
     for number in range(5):
-        examples = target.train(generator(0, number))
-        nonlinks = codes(examples.index[:, examples.y == 0], split)
+        clock.fill_(number)
+        examples = target.train(noise)
+        nonlinks = codes(examples.index[:, examples.y == 0])
         assert not nonlinks & set(split.taken_pairs.tolist())
         assert examples.y.sum() * 2 == examples.y.numel()
         seen.append(nonlinks)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from graphveil.models.sparse import Adjacency, SparseMatrix, segment_softmax, weighted_product
+from graphveil.models.sparse import Adjacency, Pattern, SparseMatrix, attention_shares, weighted_product
 
 
 def random_sparse(rows: int, columns: int) -> tuple[SparseMatrix, Tensor]:
@@ -27,14 +27,30 @@ def test_row_normalisation_divides_by_the_absolute_sum_and_keeps_empty_rows() ->
     assert torch.allclose(matrix.row_normalized().to_dense(), expected, rtol=0, atol=1e-15)
 
 
-def test_dropout_scales_what_it_keeps_and_leaves_zeros_alone() -> None:
+def test_float32_takes_another_kernel_to_the_same_product() -> None:
     matrix, dense = random_sparse(50, 70)
-    torch.manual_seed(0)
-    dropped = matrix.dropout(0.4, training=True).to_dense()
-    kept = dropped != 0
-    assert torch.allclose(dropped[kept], dense[kept] / 0.6)
-    assert 0.5 < float(kept.sum() / (dense != 0).sum()) < 0.7
-    assert matrix.dropout(0.4, training=False).to_dense().equal(dense)
+    single = matrix.with_values(matrix.values.float())
+    other = torch.randn(70, 9, requires_grad=True)
+    product = single @ other
+    assert torch.allclose(product, dense.float() @ other, rtol=0, atol=1e-5)
+    (gradient,) = torch.autograd.grad(product.square().sum() / 2, other)
+    assert torch.allclose(gradient, dense.float().t() @ product, rtol=0, atol=1e-4)
+
+
+def test_a_repeated_matrix_is_block_diagonal_and_multiplies_run_by_run() -> None:
+    matrix, dense = random_sparse(5, 7)
+    repeated = matrix.repeated(3)
+    assert repeated.to_dense().equal(torch.block_diag(dense, dense, dense))
+    other = torch.randn(3, 7, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.allclose(repeated @ other, dense @ other, rtol=0, atol=1e-14)
+    assert torch.autograd.gradcheck(lambda o: repeated @ o, (other,))
+
+
+def test_the_transposed_pattern_is_that_of_the_transpose() -> None:
+    matrix, dense = random_sparse(5, 7)
+    transposed = SparseMatrix(matrix.pattern.transposed, matrix.values[matrix.pattern.t_order])
+    assert transposed.to_dense().equal(dense.t())
+    assert matrix.pattern.row.tolist() == dense.nonzero()[:, 0].tolist()
 
 
 def test_the_adjacency_is_kipfs_normalisation() -> None:
@@ -44,24 +60,36 @@ def test_the_adjacency_is_kipfs_normalisation() -> None:
     assert torch.allclose(adjacency.normalized.to_dense(), expected, rtol=0, atol=1e-7)
 
 
-def test_segment_softmax_is_softmax_within_each_row() -> None:
-    adjacency = Adjacency.from_edge_index(torch.tensor([[0, 1, 1, 2, 0, 2], [1, 0, 2, 1, 2, 0]]), 4)
-    matrix = adjacency.normalized  # rows of 3, 3, 3 and 1 entries
-    scores = torch.randn(10, 2, dtype=torch.float64, requires_grad=True)
+def triangle_and_one() -> Pattern:
+    """Rows of 3, 3, 3 and 1 entries."""
+    edge_index = torch.tensor([[0, 1, 1, 2, 0, 2], [1, 0, 2, 1, 2, 0]])
+    return Adjacency.from_edge_index(edge_index, 4).normalized.pattern
+
+
+def test_attention_shares_are_a_softmax_within_each_row() -> None:
+    pattern = triangle_and_one()
+    sender, receiver = (torch.randn(4, 2, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    scores = torch.nn.functional.leaky_relu(receiver[pattern.row] + sender[pattern.col], 0.2)
     expected = torch.cat([part.softmax(dim=0) for part in scores.split([3, 3, 3, 1])])
-    assert torch.allclose(segment_softmax(scores, matrix), expected, rtol=0, atol=1e-15)
-    assert torch.autograd.gradcheck(lambda s: segment_softmax(s, matrix), (scores,))
-    large = segment_softmax(1e4 * scores, matrix)
-    assert torch.isfinite(large).all()
+    assert torch.allclose(attention_shares(sender, receiver, pattern), expected, rtol=0, atol=1e-15)
+    assert torch.autograd.gradcheck(lambda s, r: attention_shares(s, r, pattern), (sender, receiver))
+    assert torch.isfinite(attention_shares(1e4 * sender, 1e4 * receiver, pattern)).all()
+
+
+def test_attention_shares_of_a_pattern_that_is_not_symmetric() -> None:
+    matrix, _ = random_sparse(6, 6)
+    pattern = matrix.with_values(matrix.values).pattern
+    sender, receiver = (torch.randn(6, 1, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradcheck(lambda s, r: attention_shares(s, r, pattern), (sender, receiver))
 
 
 def test_weighted_product_and_its_gradients() -> None:
     matrix, _ = random_sparse(4, 5)
-    entries = matrix.col.numel()
+    pattern, entries = matrix.pattern, matrix.values.numel()
     weights = torch.randn(entries, 2, dtype=torch.float64, requires_grad=True)
     dense = torch.randn(5, 2, 3, dtype=torch.float64, requires_grad=True)
     expected = torch.zeros(4, 2, 3, dtype=torch.float64)
     for e in range(entries):
-        expected[matrix.row[e]] += weights[e, :, None] * dense[matrix.col[e]]
-    assert torch.allclose(weighted_product(weights, matrix, dense), expected, rtol=0, atol=1e-14)
-    assert torch.autograd.gradcheck(lambda w, d: weighted_product(w, matrix, d), (weights, dense))
+        expected[pattern.row[e]] += weights[e, :, None] * dense[pattern.col[e]]
+    assert torch.allclose(weighted_product(weights, pattern, dense), expected, rtol=0, atol=1e-14)
+    assert torch.autograd.gradcheck(lambda w, d: weighted_product(w, pattern, d), (weights, dense))

@@ -16,22 +16,26 @@ UNKNOWN = -1
 """The value of a label or an attribute that nobody knows; it is never a class."""
 
 
-def undirected_pairs(edge_index: Tensor, num_nodes: int) -> Tensor:
+def undirected_pairs(edge_index: Tensor) -> Tensor:
     """Each link once, as (2, links) with u < v in ascending order; loops, directions and duplicates are gone."""
     edge_index = edge_index.long()  # a product of two node numbers does not fit a narrower type
-    low, high = edge_index.min(dim=0).values, edge_index.max(dim=0).values
-    keep = low != high
-    return decode_pairs(torch.unique(low[keep] * num_nodes + high[keep]), num_nodes)
+    pairs = torch.stack([edge_index.amin(dim=0), edge_index.amax(dim=0)])
+    return decode_pairs(torch.unique(encode_pairs(pairs[:, pairs[0] != pairs[1]])))
 
 
-def encode_pairs(pairs: Tensor, num_nodes: int) -> Tensor:
-    """One integer u * num_nodes + v a pair (u < v), so that sets of pairs are sorted vectors."""
-    return pairs[0] * num_nodes + pairs[1]
+def encode_pairs(pairs: Tensor) -> Tensor:
+    """One integer v (v - 1) / 2 + u a pair u < v: it counts all pairs 0, 1, ... without a gap."""
+    u, v = pairs.unbind()
+    codes: Tensor = v * (v - 1) // 2 + u
+    return codes
 
 
-def decode_pairs(codes: Tensor, num_nodes: int) -> Tensor:
-    """The inverse of `encode_pairs`."""
-    return torch.stack([codes // num_nodes, codes % num_nodes])
+def decode_pairs(codes: Tensor) -> Tensor:
+    """The inverse of `encode_pairs`, (2, ...)."""
+    v = ((1 + (1 + 8 * codes.double()).sqrt()) / 2).long()
+    v -= (v * (v - 1) // 2 > codes).long()  # a large root may be rounded up, or down, by one
+    v += (v * (v + 1) // 2 <= codes).long()
+    return torch.stack([codes - v * (v - 1) // 2, v])
 
 
 def both_directions(pairs: Tensor) -> Tensor:

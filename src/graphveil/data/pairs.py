@@ -1,8 +1,9 @@
-"""Drawing pairs of nodes that are *not* linked, in time and memory linear in the links.
+"""Pairs of nodes that are *not* linked, drawn in time and memory linear in the links.
 
-A set of pairs is a sorted vector of codes (`encode_pairs`), so membership of many pairs is one `searchsorted`.
-Nothing here is N x N: pairs are drawn and thrown back, and only a graph in which almost everything is linked is
-listed out, which then costs no more than its links.
+All pairs are counted without a gap (`encode_pairs`), so a set of pairs is an ascending vector of codes and what is not
+in it can be counted too: the r-th free code is r plus the number of taken codes before it, which one `searchsorted`
+finds. A uniform r then gives a uniform free pair: nothing is thrown back, however dense the graph, and nothing is
+N x N.
 """
 
 import torch
@@ -20,52 +21,23 @@ def contains(codes: Tensor, query: Tensor) -> Tensor:
     return codes[position] == query
 
 
-def draw_nonlinks(count: int, taken: Tensor, num_nodes: int, generator: torch.Generator) -> Tensor:
-    """Draw `count` unordered pairs u < v uniformly, with repeats, that are not in `taken`: (2, count).
+def free_before(taken: Tensor) -> Tensor:
+    """How many free codes lie before each of the ascending `taken`, (..., taken)."""
+    return taken - torch.arange(taken.size(-1), device=taken.device)
+
+
+def nth_free(rank: Tensor, before: Tensor) -> Tensor:
+    """The pairs with the free codes of rank 0, 1, ..., (2, ..., n).
 
     Args:
-        taken: ascending codes of the pairs that must not come out (links, held-out pairs), on the
-            generator's device.
+        rank: (..., n). before: what `free_before` gave, (..., taken).
     """
-    free = _free_pairs(min(count, 1), taken, num_nodes)
-    if free <= taken.numel():
-        everything = _all_free(taken, num_nodes)
-        choice = torch.randint(free, (count,), generator=generator, device=generator.device)
-        return decode_pairs(everything[choice], num_nodes)
-    drawn = _draw(count, num_nodes, generator)
-    clash = contains(taken, drawn)
-    while bool(clash.any()):
-        drawn[clash] = _draw(int(clash.sum()), num_nodes, generator)
-        clash = contains(taken, drawn)
-    return decode_pairs(drawn, num_nodes)
+    return decode_pairs(rank + torch.searchsorted(before, rank, right=True))
 
 
-def distinct_nonlinks(count: int, taken: Tensor, num_nodes: int, generator: torch.Generator) -> Tensor:
-    """As `draw_nonlinks`, without repeats: a uniformly drawn set of `count` pairs, in random order."""
-    free = _free_pairs(count, taken, num_nodes)
-    if free <= taken.numel() + 2 * count:
-        everything = _all_free(taken, num_nodes)
-        choice = torch.randperm(free, generator=generator, device=generator.device)[:count]
-        return decode_pairs(everything[choice], num_nodes)
-    kept = torch.empty(0, dtype=torch.long, device=generator.device)
-    while kept.numel() < count:
-        drawn = _draw(count - kept.numel(), num_nodes, generator)
-        kept = torch.unique(torch.cat([kept, drawn[~contains(taken, drawn)]]))
-    order = torch.randperm(count, generator=generator, device=generator.device)
-    return decode_pairs(kept[order], num_nodes)
-
-
-def _draw(count: int, num_nodes: int, generator: torch.Generator) -> Tensor:
-    """Codes of `count` uniform unordered pairs of different nodes."""
-    u = torch.randint(num_nodes, (count,), generator=generator, device=generator.device)
-    v = torch.randint(num_nodes - 1, (count,), generator=generator, device=generator.device)
-    v += v >= u  # skips u itself, so that every other node is equally likely
-    return torch.minimum(u, v) * num_nodes + torch.maximum(u, v)
-
-
-def _free_pairs(needed: int, taken: Tensor, num_nodes: int) -> int:
+def count_free(needed: int, taken: int, num_nodes: int) -> int:
     """How many pairs are not taken; refused when fewer than `needed`."""
-    free = num_nodes * (num_nodes - 1) // 2 - taken.numel()
+    free = num_nodes * (num_nodes - 1) // 2 - taken
     if free < needed:
         raise GraphveilError(
             f"the graph is too dense: {needed} pairs of nodes without a link are needed and {free} are left"
@@ -74,8 +46,15 @@ def _free_pairs(needed: int, taken: Tensor, num_nodes: int) -> int:
     return free
 
 
-def _all_free(taken: Tensor, num_nodes: int) -> Tensor:
-    """All codes outside `taken`; called only when they are not many more than the taken ones."""
-    u, v = torch.triu_indices(num_nodes, num_nodes, offset=1, device=taken.device)
-    codes: Tensor = u * num_nodes + v
-    return codes[~contains(taken, codes)]
+def distinct_nonlinks(count: int, taken: Tensor, num_nodes: int, generator: torch.Generator) -> Tensor:
+    """A uniformly drawn set of `count` pairs u < v that are not in `taken`, in random order: (2, count)."""
+    free = count_free(count, taken.numel(), num_nodes)
+    if free <= 4 * count:
+        rank = torch.randperm(free, generator=generator)[:count]
+    else:
+        rank = torch.empty(0, dtype=torch.long)
+        while rank.numel() < count:
+            more = torch.randint(free, (count - rank.numel(),), generator=generator)
+            rank = torch.unique(torch.cat([rank, more]))
+        rank = rank[torch.randperm(count, generator=generator)]
+    return nth_free(rank, free_before(taken))

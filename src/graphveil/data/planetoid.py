@@ -51,7 +51,7 @@ class RawGraph:
             torch.from_numpy(np.ascontiguousarray(part))
             for part in (features.indptr.astype(np.int64), features.indices.astype(np.int64), features.data)
         )
-        pairs = undirected_pairs(self.edges, self.labels.numel())
+        pairs = undirected_pairs(self.edges)
         return Data(x=csr(crow, col, values, features.shape), edge_index=both_directions(pairs), y=self.labels)
 
 

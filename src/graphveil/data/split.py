@@ -14,6 +14,7 @@ runs in its constructor.
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
@@ -117,7 +118,7 @@ class Split:
     def taken_pairs(self) -> Tensor:
         """Ascending codes of what no training non-link may be: every link, and the held-out non-links."""
         pairs = (self.train_links, self.val_links, self.test_links, self.val_nonlinks, self.test_nonlinks)
-        return encode_pairs(torch.cat(pairs, dim=1), self.num_nodes).sort().values
+        return encode_pairs(torch.cat(pairs, dim=1)).sort().values
 
     def defender_nodes(self, knowledge: Knowledge) -> Tensor:
         """Nodes whose secret the training adversary may learn: 20 a class, or all outside validation and test."""
@@ -131,12 +132,22 @@ class Split:
     def check_links(self, graph: Data) -> None:
         """Refuse a graph whose links are not exactly the links of this split."""
         parts = torch.cat([self.train_links, self.val_links, self.test_links], dim=1)
-        links = encode_pairs(undirected_pairs(graph.edge_index.cpu(), self.num_nodes), self.num_nodes)
-        if not encode_pairs(parts, self.num_nodes).sort().values.equal(links):
+        links = encode_pairs(undirected_pairs(graph.edge_index.cpu()))
+        if not encode_pairs(parts).sort().values.equal(links):
             raise LeakError(
                 f"the split's {parts.size(1)} links are not the graph's {links.numel()}, so that what counts as no link"
                 " might be one: build the split from this graph."
             )
+
+    def sizes(self, graph: Data, targets: Sequence[str]) -> tuple[int, ...]:
+        """How many pairs, and how many nodes whose targets are known, each part has."""
+        parts = [getattr(self, field.name) for field in fields(self) if field.name.endswith(("links", "nodes"))]
+        sizes = [part.size(-1) for part in parts if isinstance(part, Tensor)]
+        for name in targets:
+            if name != "links":
+                known = node_classes(graph, name).cpu() != UNKNOWN
+                sizes += [int(known[part].sum()) for part in parts if isinstance(part, Tensor) and part.dim() == 1]
+        return tuple(sizes)
 
     def digest(self) -> str:
         """A SHA-256 of all roles, so that a saved run can tell whether it is given its own split again."""
@@ -178,7 +189,7 @@ def _draw_split(
     train = torch.cat([order[labels[order] == c][:count] for c, count in enumerate(per_class)])
     rest = order[~torch.isin(order, train)]
 
-    links = undirected_pairs(graph.edge_index.cpu(), num_nodes)
+    links = undirected_pairs(graph.edge_index.cpu())
     count = links.size(1)
     if count < 20:
         raise GraphveilError(
@@ -188,7 +199,7 @@ def _draw_split(
     links = links[:, torch.randperm(count, generator=random)]
     held_out = count * 15 // 100
     val, test = held_out // 3, held_out - held_out // 3
-    codes = encode_pairs(links, num_nodes).sort().values
+    codes = encode_pairs(links).sort().values
     nonlinks = distinct_nonlinks(held_out, codes, num_nodes, random)
 
     return Split(
@@ -228,7 +239,7 @@ def _check_pairs(split: Split) -> None:
             raise LeakError(f"{name} names a node outside 0 to {split.num_nodes - 1}: rebuild the split.")
         if bool((pairs[0] >= pairs[1]).any()):
             raise LeakError(f"{name} holds a pair that is not in the order u < v, so it could hide a duplicate.")
-        codes = encode_pairs(pairs, split.num_nodes)
+        codes = encode_pairs(pairs)
         if bool(contains(taken, codes).any()) or torch.unique(codes).numel() != codes.numel():
             raise LeakError(f"{name} shares a pair with another part or names one twice: rebuild the split.")
         taken = torch.cat([taken, codes]).sort().values

@@ -66,7 +66,7 @@ def _links(spec: GraphSpec, y: Tensor, random: torch.Generator) -> Tensor:
         u = draw(torch.zeros_like(total), total)
         same = torch.rand(count, generator=random) < spec.homophily
         v = draw(torch.where(same, lower[y[u]], 0.0), torch.where(same, upper[y[u]], total))
-        pairs = undirected_pairs(torch.cat([pairs, torch.stack([u, v])], dim=1), n)
+        pairs = undirected_pairs(torch.cat([pairs, torch.stack([u, v])], dim=1))
         if pairs.size(1) >= spec.num_edges:
             break
     else:

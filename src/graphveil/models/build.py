@@ -9,8 +9,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from graphveil.errors import GraphveilError, unknown
-from graphveil.models.encoders import GAT, GCN, HGCN, Features
+from graphveil.models.encoders import GAT, GCN, HGCN
 from graphveil.models.heads import Bilinear, FermiDirac, LinearClassifier, MLPClassifier, PairMLP
+from graphveil.models.layers import Features
 from graphveil.models.sparse import Adjacency, SparseMatrix
 
 ENCODERS: Mapping[str, type[nn.Module]] = {"gcn": GCN, "gat": GAT, "hgcn": HGCN}

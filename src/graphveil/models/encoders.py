@@ -2,6 +2,9 @@
 
 `forward(x, adjacency)` takes features (dense, or a `SparseMatrix`) and the cached `Adjacency`. z is always Euclidean:
 HGCN returns coordinates in the tangent space at the origin, so nothing after the encoder knows about geometry.
+
+Every weight may have a leading dimension of runs (see `graphveil.models.stack`); then so has z, and features and
+adjacency are block-diagonal.
 """
 
 import torch
@@ -9,32 +12,35 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from graphveil.models import lorentz
-from graphveil.models.sparse import Adjacency, SparseMatrix, segment_softmax, weighted_product
-
-Features = Tensor | SparseMatrix
+from graphveil.models.layers import Dropout, Features, Linear, times
+from graphveil.models.sparse import Adjacency, Pattern, SparseMatrix, attention_shares, weighted_product
 
 
 class GCN(nn.Module):
     """Graph convolutional network (Kipf and Welling, 2017): z = A relu(A X W1 + b1) W2 + b2."""
 
+    batched = True
+
     def __init__(
         self, in_channels: int, hidden_channels: int, out_channels: int, dropout: float = 0.5, smoothing: int = 0
     ) -> None:
         super().__init__()
-        self.dropout, self.smoothing = dropout, smoothing
+        self.smoothing = smoothing
+        self.drop_x, self.drop_h = Dropout(dropout), Dropout(dropout)
         self.first = Linear(in_channels, hidden_channels)
         self.second = Linear(hidden_channels, out_channels)
 
     def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
         matrix = adjacency.normalized
-        x = drop(x, self.dropout, self.training)
-        h = F.relu(matrix @ self.first(x) + self.first.bias)
-        h = F.dropout(h, self.dropout, self.training)
-        return smooth(matrix @ self.second(h) + self.second.bias, matrix, self.smoothing)
+        h = F.relu(self.first.shift(matrix @ self.first(self.drop_x(x))))
+        z = self.second.shift(matrix @ self.second(self.drop_h(h)))
+        return smooth(z, matrix, self.smoothing)
 
 
 class GAT(nn.Module):
     """Graph attention network (Velickovic et al., 2018): several heads joined, then several averaged."""
+
+    batched = True
 
     def __init__(
         self,
@@ -49,7 +55,8 @@ class GAT(nn.Module):
         super().__init__()
         if hidden_channels % heads:
             raise ValueError(f"hidden_channels={hidden_channels} must be a multiple of heads={heads}")
-        self.dropout, self.smoothing = dropout, smoothing
+        self.smoothing = smoothing
+        self.drop_x, self.drop_h = Dropout(dropout), Dropout(dropout)
         self.first = Attention(in_channels, hidden_channels // heads, heads, attention_dropout)
         self.second = Attention(hidden_channels, out_channels, heads, attention_dropout)
         self.bias_first = nn.Parameter(torch.zeros(hidden_channels))
@@ -57,10 +64,9 @@ class GAT(nn.Module):
 
     def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
         matrix = adjacency.normalized
-        x = drop(x, self.dropout, self.training)
-        h = F.elu(self.first(x, matrix).flatten(1) + self.bias_first)
-        h = F.dropout(h, self.dropout, self.training)
-        return smooth(self.second(h, matrix).mean(dim=1) + self.bias_second, matrix, self.smoothing)
+        h = self.first(self.drop_x(x), matrix.pattern).flatten(-2) + self.bias_first[..., None, :]
+        z = self.second(self.drop_h(F.elu(h)), matrix.pattern).mean(dim=-2) + self.bias_second[..., None, :]
+        return smooth(z, matrix, self.smoothing)
 
 
 class HGCN(nn.Module):
@@ -69,6 +75,8 @@ class HGCN(nn.Module):
     Each layer maps into hyperbolic space, adds its bias by parallel transport, moves every node to the centroid of its
     neighbours, and comes back to the tangent space at the origin for the activation and the next layer's curvature.
     """
+
+    batched = True
 
     def __init__(
         self,
@@ -80,27 +88,15 @@ class HGCN(nn.Module):
         smoothing: int = 0,
     ) -> None:
         super().__init__()
-        self.dropout, self.smoothing = dropout, smoothing
+        self.smoothing = smoothing
+        self.drop_x, self.drop_h = Dropout(dropout), Dropout(dropout)
         self.first = HyperbolicLayer(in_channels, hidden_channels, attention)
         self.second = HyperbolicLayer(hidden_channels, out_channels, attention)
 
     def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
         matrix = adjacency.normalized
-        h = F.relu(self.first(drop(x, self.dropout, self.training), matrix))
-        return smooth(self.second(F.dropout(h, self.dropout, self.training), matrix), matrix, self.smoothing)
-
-
-class Linear(nn.Module):
-    """X W for dense or sparse X, with Glorot's initialisation; the bias is the caller's to place."""
-
-    def __init__(self, in_channels: int, out_channels: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
-        self.bias = nn.Parameter(torch.zeros(out_channels))
-        nn.init.xavier_uniform_(self.weight)
-
-    def forward(self, x: Features) -> Tensor:
-        return x @ self.weight
+        h = F.relu(self.first(self.drop_x(x), matrix))
+        return smooth(self.second(self.drop_h(h), matrix), matrix, self.smoothing)
 
 
 class Attention(nn.Module):
@@ -108,17 +104,20 @@ class Attention(nn.Module):
 
     def __init__(self, in_channels: int, channels: int, heads: int, dropout: float) -> None:
         super().__init__()
-        self.dropout = dropout
         self.weight = nn.Parameter(torch.empty(in_channels, heads * channels))
         self.sender = nn.Parameter(torch.empty(heads, channels))
         self.receiver = nn.Parameter(torch.empty(heads, channels))
+        self.drop_share = Dropout(dropout)
         for parameter in self.parameters():
             nn.init.xavier_uniform_(parameter)
 
-    def forward(self, x: Features, matrix: SparseMatrix) -> Tensor:
-        h = (x @ self.weight).view(-1, *self.sender.shape)
-        share = attention_shares((h * self.sender).sum(-1), (h * self.receiver).sum(-1), matrix)
-        return weighted_product(F.dropout(share, self.dropout, self.training), matrix, h)
+    def forward(self, x: Features, pattern: Pattern) -> Tensor:
+        product = x @ self.weight if isinstance(x, SparseMatrix) else times(x, self.weight)
+        h = product.unflatten(-1, self.sender.shape[-2:])
+        heads = self.sender.size(-2)
+        scores = [(h * way[..., None, :, :]).sum(-1).reshape(-1, heads) for way in (self.sender, self.receiver)]
+        share = attention_shares(scores[0], scores[1], pattern)
+        return weighted_product(self.drop_share(share), pattern, h)
 
 
 class HyperbolicLayer(nn.Module):
@@ -133,21 +132,15 @@ class HyperbolicLayer(nn.Module):
             nn.init.xavier_uniform_(self.scorer)
 
     def forward(self, v: Features, matrix: SparseMatrix) -> Tensor:
-        c = F.softplus(self.raw_curvature)
+        c = F.softplus(self.raw_curvature)[..., None, None]
         tangent = self.linear(v)
-        points = lorentz.translate(lorentz.exp0(tangent, c), self.linear.bias, c)
+        points = lorentz.translate(lorentz.exp0(tangent, c), self.linear.bias[..., None, :], c)
         if self.scorer is None:
             return lorentz.log0(lorentz.centroid(matrix, points, c), c)
-        sender, receiver = (tangent @ self.scorer.t()).unbind(dim=1)
-        share = attention_shares(sender[:, None], receiver[:, None], matrix)
-        total = weighted_product(share.double(), matrix, lorentz.ambient(points, c)[:, None]).squeeze(1)
+        sender, receiver = (tangent @ self.scorer.mT).reshape(-1, 2).unbind(dim=1)
+        share = attention_shares(sender[:, None], receiver[:, None], matrix.pattern)
+        total = weighted_product(share.double(), matrix.pattern, lorentz.ambient(points, c)[..., None, :]).squeeze(-2)
         return lorentz.log0(lorentz.to_hyperboloid(total, c).to(points.dtype), c)
-
-
-def attention_shares(sender: Tensor, receiver: Tensor, matrix: SparseMatrix) -> Tensor:
-    """softmax over j of leaky_relu(receiver_i + sender_j), (entries, heads) from two (num_nodes, heads)."""
-    scores = F.leaky_relu(receiver[matrix.row] + sender[matrix.col], 0.2)
-    return segment_softmax(scores, matrix)
 
 
 def smooth(z: Tensor, matrix: SparseMatrix, times: int, keep: float = 0.1) -> Tensor:
@@ -159,8 +152,3 @@ def smooth(z: Tensor, matrix: SparseMatrix, times: int, keep: float = 0.1) -> Te
     for _ in range(times):
         z = torch.lerp(matrix @ z, start, keep)
     return z
-
-
-def drop(x: Features, p: float, training: bool) -> Features:
-    """Dropout of dense or sparse features."""
-    return x.dropout(p, training) if isinstance(x, SparseMatrix) else F.dropout(x, p, training)

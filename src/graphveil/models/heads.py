@@ -1,7 +1,8 @@
 """What predicts a target from embeddings. All heads return logits.
 
-Node heads take (n, channels) and give (n, classes). Link heads take the two ends of n pairs and give (n,); they are
-symmetric in the ends, since a link has no direction.
+Node heads take (..., n, channels) and give (..., n, classes). Link heads take the two ends of n pairs and give
+(..., n); they are symmetric in the ends, since a link has no direction. Leading dimensions are runs, as in
+`graphveil.models.layers`.
 """
 
 import torch
@@ -9,14 +10,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from graphveil.models import lorentz
+from graphveil.models.layers import Affine, times
 
 
 class LinearClassifier(nn.Module):
     """The paper's node classifier, softmax(z psi), with a bias."""
 
+    batched = True
+
     def __init__(self, in_channels: int, num_classes: int) -> None:
         super().__init__()
-        self.linear = nn.Linear(in_channels, num_classes)
+        self.linear = Affine(in_channels, num_classes)
 
     def forward(self, z: Tensor) -> Tensor:
         out: Tensor = self.linear(z)
@@ -25,6 +29,8 @@ class LinearClassifier(nn.Module):
 
 class MLPClassifier(nn.Module):
     """Two hidden layers, for an adversary that is not fooled by a rotation."""
+
+    batched = True
 
     def __init__(self, in_channels: int, num_classes: int, hidden_channels: int = 64) -> None:
         super().__init__()
@@ -38,14 +44,16 @@ class MLPClassifier(nn.Module):
 class Bilinear(nn.Module):
     """The paper's link predictor z_u' phi z_v for GCN and GAT, with a symmetric phi that starts as the identity."""
 
+    batched = True
+
     def __init__(self, in_channels: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.eye(in_channels))
         self.bias = nn.Parameter(torch.zeros(()))
 
     def forward(self, z_u: Tensor, z_v: Tensor) -> Tensor:
-        phi = (self.weight + self.weight.t()) / 2
-        return ((z_u @ phi) * z_v).sum(dim=-1) + self.bias
+        phi = (self.weight + self.weight.mT) / 2
+        return (times(z_u, phi) * z_v).sum(dim=-1) + self.bias[..., None]
 
 
 class FermiDirac(nn.Module):
@@ -53,6 +61,8 @@ class FermiDirac(nn.Module):
 
     r, t and the curvature are learned; z is taken as tangent vectors at the origin.
     """
+
+    batched = True
 
     def __init__(self, in_channels: int) -> None:
         super().__init__()
@@ -62,12 +72,14 @@ class FermiDirac(nn.Module):
         self.raw_curvature = nn.Parameter(torch.tensor(0.5413))
 
     def forward(self, z_u: Tensor, z_v: Tensor) -> Tensor:
-        distance = lorentz.squared_distance(z_u, z_v, F.softplus(self.raw_curvature))
-        return (self.radius - distance) / F.softplus(self.raw_temperature)
+        distance = lorentz.squared_distance(z_u, z_v, F.softplus(self.raw_curvature)[..., None, None])
+        return (self.radius[..., None] - distance) / F.softplus(self.raw_temperature)[..., None]
 
 
 class PairMLP(nn.Module):
     """Two hidden layers over |a - b|, a * b and a + b, which together determine the unordered pair's geometry."""
+
+    batched = True
 
     def __init__(self, in_channels: int, hidden_channels: int = 64) -> None:
         super().__init__()
@@ -81,9 +93,9 @@ class PairMLP(nn.Module):
 
 def _mlp(in_channels: int, hidden_channels: int, out_channels: int) -> nn.Sequential:
     return nn.Sequential(
-        nn.Linear(in_channels, hidden_channels),
+        Affine(in_channels, hidden_channels),
         nn.ReLU(),
-        nn.Linear(hidden_channels, hidden_channels),
+        Affine(hidden_channels, hidden_channels),
         nn.ReLU(),
-        nn.Linear(hidden_channels, out_channels),
+        Affine(hidden_channels, out_channels),
     )

@@ -1,9 +1,10 @@
 """Hyperbolic space of curvature -c in the Lorentz model, as pure functions.
 
 A point is stored by its spatial coordinates x; its time coordinate is sqrt(1/c + |x|^2). A tangent vector at the
-origin is a plain vector, which is what parameters and embeddings are. The forms below cancel nothing, so that float32
-is enough, but for the centroid, which is a difference of squares and is taken in float64. geoopt in float64 is the
-oracle of the tests; it is not used at run time because its learnable curvature went to NaN within five steps.
+origin is a plain vector, which is what parameters and embeddings are. c is a scalar, or (runs, 1, 1) for a batch. The
+forms below cancel nothing, so that float32 is enough, but for the centroid, which is a difference of squares and is
+taken in float64. geoopt in float64 is the oracle of the tests; it is not used at run time because its learnable
+curvature went to NaN within five steps.
 """
 
 import math
@@ -20,7 +21,7 @@ TINY = 1e-7
 
 
 def time(x: Tensor, c: Tensor) -> Tensor:
-    """The time coordinate of the points x, (n, 1)."""
+    """The time coordinate of the points x, (..., 1)."""
     return (1 / c + x.square().sum(dim=-1, keepdim=True)).sqrt()
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from graphveil.errors import GraphveilError
 from graphveil.files import write_tensors
-from graphveil.training.loop import Player, Round, Training
+from graphveil.training.loop import Player, Record, Round, Training
 
 _FIELDS = list(Round.__dataclass_fields__)
 
@@ -22,9 +22,13 @@ def save_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
     tensors = {f"now/{k}": v for k, v in training.state().items()}
     tensors |= {f"best/{k}": v for k, v in training.best.items()}
     tensors |= {f"optimizer/{p.name}/{k}": v for p in training.players for k, v in _optimizer_state(p).items()}
-    rows = [[float(getattr(done, field)) for field in _FIELDS] for done in training.history]
-    tensors["history"] = torch.tensor(rows, dtype=torch.float64).reshape(len(rows), len(_FIELDS))
-    tensors["best"] = torch.tensor([training.best_round, training.best_score], dtype=torch.float64)
+    training.record_losses()
+    for run, record in enumerate(training.records):
+        rows = [[float(getattr(done, field)) for field in _FIELDS] for done in record.history]
+        tensors[f"history/{run}"] = torch.tensor(rows, dtype=torch.float64).reshape(len(rows), len(_FIELDS))
+    summary = [(record.best_round, record.best_score, record.finished) for record in training.records]
+    tensors["records"] = torch.tensor(summary, dtype=torch.float64)
+    tensors["round"] = torch.tensor(training.round)
     write_tensors(path, tensors, {"fingerprint": fingerprint})
 
 
@@ -32,12 +36,15 @@ def load_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
     """Put `training` back to where the checkpoint was written."""
     tensors = _read(path, fingerprint)
     training.load_state({k.removeprefix("now/"): v for k, v in tensors.items() if k.startswith("now/")})
-    training.best = {k.removeprefix("best/"): v for k, v in tensors.items() if k.startswith("best/")}
+    device = next(iter(training.best.values())).device
+    training.best = {k.removeprefix("best/"): v.to(device) for k, v in tensors.items() if k.startswith("best/")}
     for player in training.players:
         _load_optimizer(player, tensors)
-    training.history = [Round(int(row[0]), *row[1:]) for row in tensors["history"].tolist()]
-    best_round, training.best_score = tensors["best"].tolist()
-    training.best_round = int(best_round)
+    training.round = int(tensors["round"])
+    training.records = []
+    for run, (best_round, best_score, finished) in enumerate(tensors["records"].tolist()):
+        history = [Round(int(row[0]), *row[1:]) for row in tensors[f"history/{run}"].tolist()]
+        training.records.append(Record(history, int(best_round), best_score, bool(finished)))
 
 
 def _read(path: Path, fingerprint: str) -> dict[str, Tensor]:

@@ -1,5 +1,9 @@
 """From a graph to what an encoder takes: features and adjacency on a device."""
 
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
@@ -9,23 +13,28 @@ from graphveil.data import Split
 from graphveil.data.graph import both_directions, undirected_pairs
 from graphveil.errors import GraphveilError
 from graphveil.models import Adjacency, SparseMatrix
-from graphveil.models.encoders import Features
+from graphveil.models.layers import Features
 
 
-def features(graph: Data, normalize: bool, device: torch.device) -> Features:
-    """The node features as float32: sparse where the graph has them sparse, rows divided by their sum on request."""
+def features(graph: Data, normalize: bool, runs: int, device: torch.device) -> Features:
+    """The node features as float32: sparse where the graph has them sparse, rows divided by their sum on request.
+
+    For a batch they are the same for every run, dense as (runs, num_nodes, channels).
+    """
     x: Tensor = graph.x.float()
     if x.layout == torch.sparse_csr:
         matrix = SparseMatrix.from_csr(x).to(device)
-        return matrix.row_normalized() if normalize else matrix
-    return F.normalize(x.to(device), p=1, dim=1) if normalize else x.to(device)
+        return (matrix.row_normalized() if normalize else matrix).repeated(runs)
+    x = F.normalize(x.to(device), p=1, dim=1) if normalize else x.to(device)
+    return x if runs == 1 else x.expand(runs, -1, -1)
 
 
-def adjacency(graph: Data, split: Split | None, device: torch.device) -> Adjacency:
-    """The links messages pass along: the split's message edges, or without a split all links of the graph."""
+def adjacency(graph: Data, splits: Sequence[Split], device: torch.device) -> Adjacency:
+    """The links messages pass along: each split's message edges, or without a split all links of the graph."""
     num_nodes = graph.x.size(0)
-    pairs = split.message_pairs if split is not None else undirected_pairs(graph.edge_index.cpu(), num_nodes)
-    return Adjacency.from_edge_index(both_directions(pairs).to(device), num_nodes)
+    pairs = [split.message_pairs for split in splits] or [undirected_pairs(graph.edge_index.cpu())]
+    links = torch.cat([run * num_nodes + part for run, part in enumerate(pairs)], dim=1).to(device)
+    return Adjacency.from_edge_index(both_directions(links), len(pairs) * num_nodes)
 
 
 def pick_device(name: str) -> torch.device:
@@ -37,3 +46,15 @@ def pick_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise GraphveilError(f"device {name!r} cannot be used ({reason}): try 'auto' or 'cpu'.") from error
+
+
+@contextmanager
+def repeatable() -> Iterator[None]:
+    """Inside, CUDA adds in a fixed order, so that a run repeats itself bit for bit."""
+    before = torch.are_deterministic_algorithms_enabled()
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS wants it for that, and torch looks
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)

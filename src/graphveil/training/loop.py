@@ -1,4 +1,4 @@
-"""The alternating training of Algorithms 1 and 2.
+"""The alternating training of Algorithms 1 and 2, of one run or of a batch of runs.
 
 In every round one forward pass of the encoder serves all players:
 
@@ -9,21 +9,26 @@ In every round one forward pass of the encoder serves all players:
 
 The utility head and the encoder step on gradients of the same loss at the same point, so lambda = 1 is, bit for bit,
 the plain training loop that everybody writes.
+
+In a batch, weights, embeddings and losses have a leading dimension of runs. No run's numbers enter another's: each has
+its own seed, split, trade-off, clipping, selection and end.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
 from graphveil.errors import DivergedError
-from graphveil.models.encoders import Features
+from graphveil.models.layers import Dropout, Features
 from graphveil.models.sparse import Adjacency
-from graphveil.randomness import generator, stream
+from graphveil.models.stack import is_batched
+from graphveil.randomness import Noise, stream
 from graphveil.training.objectives import Objective, cross_entropy
 from graphveil.training.recipes import Recipe
+from graphveil.training.replay import Replay
 from graphveil.training.targets import Examples, Target, guessing, reading
 
 
@@ -39,26 +44,39 @@ class Round:
     score: float = math.nan
 
 
-class Player:
-    """A module with its optimiser, which steps only on finite gradients."""
+@dataclass
+class Record:
+    """What has become of one run: its rounds, the one that validation selected, and whether it goes on."""
 
-    def __init__(self, name: str, module: nn.Module, lr: float, clip: float, weight_decay: float = 0.0) -> None:
-        self.name, self.module, self.clip = name, module, clip
+    history: list[Round] = field(default_factory=list)
+    best_round: int = 0
+    best_score: float = -math.inf
+    finished: bool = False
+    diverged: DivergedError | None = None
+
+
+class Player:
+    """A module with its optimiser."""
+
+    def __init__(self, name: str, module: nn.Module, runs: int, lr: float, clip: float, weight_decay: float = 0.0):
+        self.name, self.module, self.runs, self.clip = name, module, runs, clip
         self.parameters = list(module.parameters())
+        on_gpu = any(parameter.is_cuda for parameter in self.parameters)
         self.optimizer: torch.optim.Optimizer = torch.optim.Adam(
-            self.parameters, lr=lr, weight_decay=weight_decay, foreach=True
+            self.parameters, lr=lr, weight_decay=weight_decay, fused=True, capturable=on_gpu
         )
 
-    def step(self, round_number: int) -> None:
-        """Clip, check and step; the gradients are consumed."""
-        norm = nn.utils.clip_grad_norm_(self.parameters, self.clip)
-        if not torch.isfinite(norm):
-            raise DivergedError(
-                f"training diverged in round {round_number}: the {self.name}'s gradient is not finite. The last"
-                " good state is kept; lower the learning rates or move the trade-off towards 1."
-            )
+    def step(self) -> Tensor:
+        """Clip each run's gradient and step; the gradients are consumed and their norms before given back, (runs,)."""
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        norms = [torch.linalg.vector_norm(gradient.reshape(self.runs, -1), dim=1) for gradient in gradients]
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(norms), dim=0)
+        shrink = (self.clip / (norm + 1e-6)).clamp_(max=1)
+        for gradient in gradients:
+            gradient.mul_(shrink.view(-1, *[1] * (gradient.dim() - 1)) if self.runs > 1 else shrink.squeeze())
         self.optimizer.step()
         self.optimizer.zero_grad()
+        return norm
 
 
 @dataclass
@@ -66,7 +84,7 @@ class Problem:
     """What is trained on: a graph, what to keep, what to hide, and how much of each.
 
     Args:
-        tradeoff: lambda in [0, 1]; 1 is the unprotected encoder.
+        tradeoff: lambda in [0, 1], () or (runs,); 1 is the unprotected encoder.
     """
 
     x: Features
@@ -74,37 +92,58 @@ class Problem:
     utility: Target
     secret: Target
     objective: Objective
-    tradeoff: float
+    tradeoff: Tensor
 
 
 class Training:
-    """The three players, and all that a run needs to stop and go on.
+    """The three players, and all that the runs need to stop and go on.
 
     `best` holds the state of the players in the round that validation selected; until there is one, the last state
     that was seen to be finite.
     """
 
-    def __init__(self, problem: Problem, modules: dict[str, nn.Module], recipe: Recipe, steps: int, seed: int) -> None:
-        self.problem, self.recipe, self.adversary_steps, self.seed = problem, recipe, steps, seed
-        self.encoder = Player("encoder", modules["encoder"], recipe.lr_encoder, recipe.clip, recipe.weight_decay)
-        self.utility = Player("utility", modules["utility"], recipe.lr_utility, recipe.clip)
-        self.adversary = Player("adversary", modules["adversary"], recipe.lr_adversary, recipe.clip)
-        self.history: list[Round] = []
+    def __init__(
+        self, problem: Problem, modules: dict[str, nn.Module], recipe: Recipe, steps: int, seeds: Sequence[int]
+    ) -> None:
+        self.problem, self.recipe, self.adversary_steps, self.seeds = problem, recipe, steps, list(seeds)
+        runs = len(seeds)
+        self.encoder = Player("encoder", modules["encoder"], runs, recipe.lr_encoder, recipe.clip, recipe.weight_decay)
+        self.utility = Player("utility", modules["utility"], runs, recipe.lr_utility, recipe.clip)
+        self.adversary = Player("adversary", modules["adversary"], runs, recipe.lr_adversary, recipe.clip)
+        self.round = 0
+        self.records = [Record() for _ in seeds]
         self.best = self._copy_of_state()
-        self.best_round = 0
-        self.best_score = -math.inf
+
+        self._device = problem.utility.prior.device
+        self._all_ours = all(is_batched(player.module) for player in self.players)
+        self._hides = bool((problem.tradeoff < 1).any())
+        self._clock = torch.zeros(1, dtype=torch.long, device=self._device)
+        self._log = torch.full((recipe.rounds, len(_LOGGED), runs), torch.nan, device=self._device)
+        self._noise = {name: self._stream(name) for name in ("utility", "secret")}
+        for player in self.players:
+            for name, module in player.module.named_modules():
+                if isinstance(module, Dropout):
+                    module.noise = self._stream(f"{player.name}/{name}")
 
     @property
     def finished(self) -> bool:
-        """All rounds are done, or none of the last `patience` was better than the best."""
-        done = len(self.history)
-        return done >= self.recipe.rounds or (self.best_round > 0 and done - self.best_round >= self.recipe.patience)
+        """All rounds are done, or no run has got better within the last `patience` rounds."""
+        return self.round >= self.recipe.rounds or all(record.finished for record in self.records)
 
     def run(self, on_round: Callable[["Training"], None] | None = None) -> None:
-        """Train until `finished`, from wherever this run stands, and call `on_round` after every round."""
-        with torch.random.fork_rng():
+        """Train until `finished`, from wherever this training stands, and call `on_round` after every round.
+
+        A run that diverges is a `DivergedError`: raised if it is the only one, else in its record.
+        """
+        replayed = self._device.type == "cuda" and self._all_ours
+        one_round = Replay(self._one_round) if replayed else self._one_round
+        with torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else []):
             while not self.finished:
-                self.history.append(self._round(len(self.history) + 1))
+                self._clock.fill_(self.round * self.recipe.inner_steps)
+                one_round()
+                self.round += 1
+                if self.round % self.recipe.evaluate_every == 0 or self.round == self.recipe.rounds:
+                    self._evaluate()
                 if on_round is not None:
                     on_round(self)
 
@@ -117,81 +156,115 @@ class Training:
         module.train()
         return z
 
-    def _round(self, number: int) -> Round:
-        device = self.problem.utility.prior.device
-        keep = self.problem.utility.train(generator(self.seed, "utility", number, device=device))
-        hide = self.problem.secret.train(generator(self.seed, "secret", number, device=device))
+    def _one_round(self) -> None:
+        """All that happens between two looks at the clock; nothing is read back, so that a GPU can replay it."""
+        keep = self.problem.utility.train(self._noise["utility"])
+        hide = self.problem.secret.train(self._noise["secret"])
         for inner in range(self.recipe.inner_steps):
-            utility_loss, secret_loss = self._step(number, inner, keep, hide)
-        if number % self.recipe.evaluate_every and number != self.recipe.rounds:
-            return Round(number, utility_loss, secret_loss)
-        return self._evaluate(Round(number, utility_loss, secret_loss))
+            if inner:
+                self._clock += 1
+            row = self._step(keep, hide)
+        self._log.index_copy_(0, self._clock // self.recipe.inner_steps, row[None])
 
-    def _step(self, number: int, inner: int, keep: Examples, hide: Examples) -> tuple[float, float]:
+    def _step(self, keep: Examples, hide: Examples) -> Tensor:
+        """One step of every player; gives the losses and norms to log, (logged, runs)."""
         problem = self.problem
-        self._randomness("encoder", number, inner)
+        self._reseed("encoder")
         z = self.encoder.module(problem.x, problem.adjacency)
 
-        self._randomness("adversary", number, inner)
+        self._reseed("adversary")
+        rows = problem.secret.rows(z.detach(), hide)
         for _ in range(self.adversary_steps):
-            secret_loss = self._adversary_step(number, z.detach(), hide)
+            secret_loss, adversary_norm = self._adversary_step(rows, hide)
 
-        self._randomness("utility", number, inner)
-        utility_loss, gradient = self._utility_step(number, z.detach(), keep)
-        gradient *= problem.tradeoff
-        if problem.tradeoff < 1:
-            gradient += (1 - problem.tradeoff) * self._secret_gradient(z.detach(), hide)
+        self._reseed("utility")
+        utility_loss, utility_norm, gradient = self._utility_step(z.detach(), keep)
+        share = problem.tradeoff[..., None, None].to(gradient.dtype)
+        gradient *= share
+        if self._hides:
+            gradient += (1 - share) * self._secret_gradient(z.detach(), hide)
 
         z.backward(gradient)
-        self.encoder.step(number)
-        return utility_loss, secret_loss
+        encoder_norm = self.encoder.step()
+        losses = (loss.detach().view(-1) for loss in (utility_loss, secret_loss))
+        return torch.stack([*losses, encoder_norm, utility_norm, adversary_norm])
 
-    def _adversary_step(self, number: int, z: Tensor, examples: Examples) -> float:
-        target, module = self.problem.secret, self.adversary.module
-        loss = cross_entropy(target.log_probabilities(module, z, examples), examples.y)
-        (-loss if self.problem.objective.adversary_ascends else loss).backward()
-        self.adversary.step(number)
-        return loss.item()
+    def _adversary_step(self, rows: tuple[Tensor, ...], examples: Examples) -> tuple[Tensor, Tensor]:
+        loss = cross_entropy(self.problem.secret.log_probabilities(self.adversary.module, rows), examples.y)
+        (-loss if self.problem.objective.adversary_ascends else loss).sum().backward()
+        return loss, self.adversary.step()
 
-    def _utility_step(self, number: int, z: Tensor, examples: Examples) -> tuple[float, Tensor]:
-        """Step the head, and give the loss and its gradient at z, both from before the step."""
-        z.requires_grad_()
-        loss = cross_entropy(self.problem.utility.log_probabilities(self.utility.module, z, examples), examples.y)
-        loss.backward()
+    def _utility_step(self, z: Tensor, examples: Examples) -> tuple[Tensor, Tensor, Tensor]:
+        """Step the head, and give the loss, the norm and the loss's gradient at z, all from before the step."""
+        target = self.problem.utility
+        rows = target.rows(z.requires_grad_(), examples)
+        loss = cross_entropy(target.log_probabilities(self.utility.module, rows), examples.y)
+        loss.sum().backward()
         assert z.grad is not None
-        self.utility.step(number)
-        return loss.item(), z.grad
+        return loss, self.utility.step(), z.grad
 
     def _secret_gradient(self, z: Tensor, examples: Examples) -> Tensor:
         """The gradient at z of what the encoder minimises for the secret; the adversary stands still."""
-        z.requires_grad_()
-        log_q = self.problem.secret.log_probabilities(self.adversary.module, z, examples)
-        term = self.problem.objective.secret_term(log_q, examples.y, self.problem.secret.prior)
-        (gradient,) = torch.autograd.grad(term, z)
+        target = self.problem.secret
+        log_q = target.log_probabilities(self.adversary.module, target.rows(z.requires_grad_(), examples))
+        term = self.problem.objective.secret_term(log_q, examples.y, target.prior)
+        (gradient,) = torch.autograd.grad(term.sum(), z)
         return gradient
 
-    def _evaluate(self, done: Round) -> Round:
-        """Read the validation part, and keep the players' state if it is the best so far."""
+    def _evaluate(self) -> None:
+        """Read the validation part, and keep the players' state of every run whose score is its best so far."""
         z = self.embed()
         utility = reading(self.problem.utility, self.utility.module, z, self.problem.utility.val)
         adversary = reading(self.problem.secret, self.adversary.module, z, self.problem.secret.val)
-        score = self._score(utility, adversary)
-        naive = self.problem.tradeoff < 1 and done.round <= min(self.recipe.warmup, self.recipe.rounds - 1)
-        if naive and math.isfinite(score):
-            self.best = self._copy_of_state()
-        elif score > self.best_score:
-            self.best = self._copy_of_state()
-            self.best_round, self.best_score = done.round, score
-        return Round(done.round, done.utility_loss, done.secret_loss, utility, adversary, score)
+        readings = torch.stack([utility, adversary, self._score(utility, adversary)]).view(3, -1).T.tolist()
+        self.record_losses()
+        selected = [self._judge(*one) for one in zip(self.records, readings, self._tradeoffs(), strict=True)]
+        if any(selected):
+            self._keep(selected)
 
-    def _score(self, utility: float, adversary: float) -> float:
+    def _judge(self, record: Record, readings: list[float], tradeoff: float) -> bool:
+        """Put the readings down, end the run if it is to end, and say whether its state is to be kept."""
+        if record.finished:
+            return False
+        score = readings[-1]
+        record.history[-1] = Round(*_losses(record.history[-1]), *readings)
+        naive = tradeoff < 1 and self.round <= min(self.recipe.warmup, self.recipe.rounds - 1)
+        better = score > record.best_score and not naive
+        if better:
+            record.best_round, record.best_score = self.round, score
+        record.finished = record.best_round > 0 and self.round - record.best_round >= self.recipe.patience
+        return better or (naive and math.isfinite(score))
+
+    def record_losses(self) -> None:
+        """Take over into the records what the rounds since the last time have logged."""
+        known = max((len(record.history) for record in self.records if not record.finished), default=self.round)
+        for number, row in enumerate(self._log[known : self.round].permute(0, 2, 1).tolist(), start=known + 1):
+            for record, logged in zip(self.records, row, strict=True):
+                self._take_over(record, number, dict(zip(_LOGGED, logged, strict=True)))
+
+    def _take_over(self, record: Record, number: int, logged: dict[str, float]) -> None:
+        if record.finished:
+            return
+        record.history.append(Round(number, logged.pop("utility loss"), logged.pop("secret loss")))
+        for player, norm in logged.items():
+            if not math.isfinite(norm):
+                record.finished = True
+                record.diverged = DivergedError(
+                    f"training diverged in round {number}: the {player}'s gradient is not finite. The last"
+                    " good state is kept; lower the learning rates or move the trade-off towards 1."
+                )
+                if len(self.records) == 1:
+                    raise record.diverged
+                return
+
+    def _score(self, utility: Tensor, adversary: Tensor) -> Tensor:
         """lambda * gain of the utility - (1 - lambda) * gain of the adversary, each 0 at guessing and 1 at best.
 
         A link predictor that is reliably wrong tells as much as one that is reliably right, so its gain has no sign; a
         classifier below the majority share tells nothing.
         """
         kept, told = gain(self.problem.utility, utility), gain(self.problem.secret, adversary)
-        told = abs(told) if self.problem.secret.metric == "auc" else max(told, 0.0)
+        told = told.abs() if self.problem.secret.metric == "auc" else told.clamp(min=0)
         return self.problem.tradeoff * kept - (1 - self.problem.tradeoff) * told
 
     @property
@@ -206,18 +279,42 @@ class Training:
     def _copy_of_state(self) -> dict[str, Tensor]:
         return {name: value.clone() for name, value in self.state().items()}
 
+    def _keep(self, selected: list[bool]) -> None:
+        if all(selected):
+            self.best = self._copy_of_state()
+            return
+        chosen = torch.tensor(selected, device=self._device)[:, None]
+        for name, value in self.state().items():
+            best = self.best[name].view(len(selected), -1)
+            self.best[name] = value.view(len(selected), -1).where(chosen, best).view(value.shape)
+
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Put the players' weights back to a `state`."""
         for player in self.players:
             prefix = f"{player.name}."
             player.module.load_state_dict({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
 
-    def _randomness(self, role: str, number: int, inner: int) -> None:
-        """Dropout draws from a stream of its own, so that one player's draws never shift another's."""
-        torch.manual_seed(stream(self.seed, role, number, inner))
+    def _stream(self, name: str) -> Noise:
+        return Noise(self.seeds, name, self.recipe.rounds * self.recipe.inner_steps, self._clock)
+
+    def _reseed(self, role: str) -> None:
+        """A module that is not ours draws from torch's global generator: give it a stream of its own in every step."""
+        if not self._all_ours:
+            torch.manual_seed(stream(self.seeds[0], role, int(self._clock)))
+
+    def _tradeoffs(self) -> list[float]:
+        values: list[float] = self.problem.tradeoff.view(-1).tolist()
+        return values
 
 
-def gain(target: Target, value: float) -> float:
+_LOGGED = ("utility loss", "secret loss", "encoder", "utility", "adversary")
+
+
+def _losses(done: Round) -> tuple[int, float, float]:
+    return done.round, done.utility_loss, done.secret_loss
+
+
+def gain(target: Target, value: Tensor) -> Tensor:
     """A validation reading's gain over guessing, 0 at guessing and 1 at best."""
     guess = guessing(target, target.val)
-    return (value - guess) / (1 - guess) if guess < 1 else 0.0
+    return ((value - guess) / (1 - guess)).where(guess < 1, 0.0)

@@ -1,20 +1,20 @@
 """Four readings of the paper's secret term (Eqs. 6 and 12), each one small function.
 
-All take log q(class | z) of the adversary, (n, classes), the true classes (n,), and the prior p(y), (classes,), and
-return what the *encoder minimises* for the secret's sake, weighted by 1 - lambda. The adversary itself always works
-on the cross-entropy: it descends it, except under `published`, where it ascends it as the paper's appendix prints.
+All take log q(class | z) of the adversary, (..., n, classes), the true classes (..., n), and the prior p(y),
+(..., classes), and return what the *encoder minimises* for the secret's sake, weighted by 1 - lambda, one number a run.
+The adversary itself always works on the cross-entropy: it descends it, except under `published`, where it ascends it as
+the paper's appendix prints.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812 - its usual name
 
 
 def cross_entropy(log_q: Tensor, y: Tensor) -> Tensor:
     """-E log q(y | z), the loss of every head."""
-    return F.nll_loss(log_q, y)
+    return -log_q.gather(-1, y[..., None]).squeeze(-1).mean(dim=-1)
 
 
 def negative_cross_entropy(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:  # noqa: ARG001 - one signature
@@ -30,12 +30,13 @@ def vclub(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:
 
     y is discrete, so the second expectation is exact: every class, weighted by its prior.
     """
-    return -cross_entropy(log_q, y) - (log_q @ prior).mean()
+    return -cross_entropy(log_q, y) - (log_q * prior[..., None, :]).sum(dim=-1).mean(dim=-1)
 
 
 def prior_divergence(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:  # noqa: ARG001 - one signature
     """KL(p(y) || q(y | z)): pulls the adversary's output to the prior. Bounded below by 0 and stable."""
-    return (prior.xlogy(prior) - prior * log_q).sum(dim=1).mean()
+    prior = prior[..., None, :]
+    return (prior.xlogy(prior) - prior * log_q).sum(dim=-1).mean(dim=-1)
 
 
 @dataclass(frozen=True)

@@ -3,26 +3,30 @@
 The utility head, the training adversary and every attack do the same act on the same noun. A `Target` says where its
 examples come from, how a head reads them, and how a reading is scored. Both of the paper's problems, and any node
 attribute as a secret, are then two targets and a trade-off.
+
+A target is of one run, or of a batch of runs on one graph, each with its own split. Then every tensor has a leading
+dimension of runs, and node numbers count on from run to run, as the rows of the stacked embeddings do.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import torch
-from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 from torch_geometric.data import Data
 
 from graphveil.data import UNKNOWN, Split, node_classes
-from graphveil.data.pairs import draw_nonlinks
+from graphveil.data.pairs import count_free, free_before, nth_free
 from graphveil.data.split import Knowledge
 from graphveil.errors import GraphveilError
+from graphveil.randomness import Noise
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """What is asked and its answer: nodes (n,) or pairs (2, n), and their classes (n,)."""
+    """What is asked and its answer: nodes (..., n) or pairs (2, ..., n), and their classes (..., n)."""
 
     index: Tensor
     y: Tensor
@@ -35,7 +39,7 @@ class Target(Protocol):
         name: "links", "labels" or a node attribute.
         metric: "auc" or "accuracy", both in [0, 1].
         num_classes: how many answers there are.
-        prior: the share of each class among the training examples, (classes,).
+        prior: the share of each class among the training examples, (..., classes).
         val, test: the held-out examples.
     """
 
@@ -46,11 +50,14 @@ class Target(Protocol):
     val: Examples
     test: Examples
 
-    def train(self, random: torch.Generator) -> Examples:
+    def train(self, noise: Noise) -> Examples:
         """The examples of one round."""
 
-    def log_probabilities(self, head: nn.Module, z: Tensor, examples: Examples) -> Tensor:
-        """log q(class | z) of each example, (n, classes)."""
+    def rows(self, z: Tensor, examples: Examples) -> tuple[Tensor, ...]:
+        """What a head takes: the rows of z at the nodes, or at either end of the pairs, (..., n, channels)."""
+
+    def log_probabilities(self, head: nn.Module, rows: tuple[Tensor, ...]) -> Tensor:
+        """log q(class | z) of each example, (..., n, classes)."""
 
 
 class Links:
@@ -60,22 +67,32 @@ class Links:
     metric: Literal["auc", "accuracy"] = "auc"
     num_classes = 2
 
-    def __init__(self, split: Split, device: torch.device) -> None:
-        self._num_nodes = split.num_nodes
-        self._links = split.train_links.to(device)
-        self._taken = split.taken_pairs.to(device)
+    def __init__(self, splits: Sequence[Split], device: torch.device) -> None:
+        taken = _stack([split.taken_pairs for split in splits])
+        self._free = count_free(1, taken.size(-1), splits[0].num_nodes)
+        self._before = free_before(taken).to(device)
+        self._first_row = _first_rows(splits).to(device)
+
+        def pairs(part: Callable[[Split], Tensor]) -> Tensor:
+            return _stack([part(split) for split in splits], dim=1).to(device) + self._first_row
+
+        self._links = pairs(lambda split: split.train_links)
         self.prior = torch.full((2,), 0.5, device=device)
-        self.val = _pairs(split.val_links.to(device), split.val_nonlinks.to(device))
-        self.test = _pairs(split.test_links.to(device), split.test_nonlinks.to(device))
+        self.val = _pairs(pairs(lambda split: split.val_links), pairs(lambda split: split.val_nonlinks))
+        self.test = _pairs(pairs(lambda split: split.test_links), pairs(lambda split: split.test_nonlinks))
+        self._y = _pairs(self._links, self._links).y
 
-    def train(self, random: torch.Generator) -> Examples:
-        nonlinks = draw_nonlinks(self._links.size(1), self._taken, self._num_nodes, random)
-        return _pairs(self._links, nonlinks)
+    def train(self, noise: Noise) -> Examples:
+        rank = noise.integers(self._free, self._links.size(-1)).view(self._links.shape[1:])
+        nonlinks = nth_free(rank, self._before) + self._first_row
+        return Examples(torch.cat([self._links, nonlinks], dim=-1), self._y)
 
-    def log_probabilities(self, head: nn.Module, z: Tensor, examples: Examples) -> Tensor:
-        u, v = examples.index
-        logit = head(z.index_select(0, u), z.index_select(0, v))
-        return torch.stack([F.logsigmoid(-logit), F.logsigmoid(logit)], dim=1)
+    def rows(self, z: Tensor, examples: Examples) -> tuple[Tensor, ...]:
+        return tuple(_rows(z, end) for end in examples.index)
+
+    def log_probabilities(self, head: nn.Module, rows: tuple[Tensor, ...]) -> Tensor:
+        logit = head(*rows)
+        return torch.stack([F.logsigmoid(-logit), F.logsigmoid(logit)], dim=-1)
 
 
 class NodeClasses:
@@ -87,74 +104,114 @@ class NodeClasses:
 
     metric: Literal["auc", "accuracy"] = "accuracy"
 
-    def __init__(self, name: str, graph: Data, split: Split, train_nodes: Tensor, device: torch.device) -> None:
+    def __init__(
+        self,
+        name: str,
+        graph: Data,
+        splits: Sequence[Split],
+        train_nodes: Callable[[Split], Tensor],
+        device: torch.device,
+    ) -> None:
         self.name = name
         y = node_classes(graph, name).cpu()
         self.num_classes = int(y.max()) + 1
-        self._train, self.val, self.test = (
-            _known(nodes, y, device) for nodes in (train_nodes, split.val_nodes, split.test_nodes)
-        )
-        for part, examples in (("train", self._train), ("validate", self.val), ("test", self.test)):
-            if examples.y.numel() == 0:
-                raise GraphveilError(f"{name!r} is known for none of the nodes to {part} on: fill in more values.")
-        counts = torch.bincount(self._train.y, minlength=self.num_classes)
-        if self.num_classes < 2 or int((counts > 0).sum()) < 2:
-            raise GraphveilError(f"{name!r} has one class only among the nodes to train on: nothing can be learned.")
-        self.prior = counts.float() / counts.sum()
+        first_row = _first_rows(splits)
 
-    def train(self, random: torch.Generator) -> Examples:  # noqa: ARG002 - the same nodes in every round
+        def known(verb: str, part: Callable[[Split], Tensor]) -> Examples:
+            nodes = [part(split)[y[part(split)] != UNKNOWN] for split in splits]
+            if any(len(part) == 0 for part in nodes):
+                raise GraphveilError(f"{name!r} is known for none of the nodes to {verb} on: fill in more values.")
+            index = _stack(nodes)
+            return Examples((index + first_row).to(device), y[index].to(device))
+
+        self._train = known("train", train_nodes)
+        self.val = known("validate", lambda split: split.val_nodes)
+        self.test = known("test", lambda split: split.test_nodes)
+        self.prior = _class_shares(self._train.y, self.num_classes)
+        if self.num_classes < 2 or bool(((self.prior > 0).sum(dim=-1) < 2).any()):
+            raise GraphveilError(f"{name!r} has one class only among the nodes to train on: nothing can be learned.")
+
+    def train(self, noise: Noise) -> Examples:  # noqa: ARG002 - the same nodes in every round
         return self._train
 
-    def log_probabilities(self, head: nn.Module, z: Tensor, examples: Examples) -> Tensor:
-        return F.log_softmax(head(z.index_select(0, examples.index)), dim=-1)
+    def rows(self, z: Tensor, examples: Examples) -> tuple[Tensor, ...]:
+        return (_rows(z, examples.index),)
+
+    def log_probabilities(self, head: nn.Module, rows: tuple[Tensor, ...]) -> Tensor:
+        return F.log_softmax(head(*rows), dim=-1)
 
 
-def utility_target(name: str, graph: Data, split: Split, device: torch.device) -> Target:
-    """The target to keep: learned from the split's training part."""
-    if name == "links":
-        if split.message_edges != "train":
-            raise GraphveilError(
-                "links are the utility, but this split passes messages along the links it is scored on:"
-                ' use message_edges="train".'
-            )
-        return Links(split, device)
-    return NodeClasses(name, graph, split, split.train_nodes, device)
+def utility_target(name: str, graph: Data, splits: Sequence[Split], device: torch.device) -> Target:
+    """The target to keep: learned from the splits' training parts."""
+    if name != "links":
+        return NodeClasses(name, graph, splits, lambda split: split.train_nodes, device)
+    if any(split.message_edges != "train" for split in splits):
+        raise GraphveilError(
+            "links are the utility, but this split passes messages along the links it is scored on:"
+            ' use message_edges="train".'
+        )
+    return Links(splits, device)
 
 
-def secret_target(name: str, graph: Data, split: Split, knows: Knowledge, device: torch.device) -> Target:
+def secret_target(name: str, graph: Data, splits: Sequence[Split], knows: Knowledge, device: torch.device) -> Target:
     """The target to hide: the adversary learns it from what the defender may use."""
     if name == "links":
-        return Links(split, device)
-    return NodeClasses(name, graph, split, split.defender_nodes(knows), device)
+        return Links(splits, device)
+    return NodeClasses(name, graph, splits, lambda split: split.defender_nodes(knows), device)
 
 
-def reading(target: Target, head: nn.Module, z: Tensor, examples: Examples) -> float:
-    """How well a head reads the target from z: AUC or accuracy."""
+def reading(target: Target, head: nn.Module, z: Tensor, examples: Examples) -> Tensor:
+    """How well a head reads the target from z: AUC or accuracy, (...); NaN where z is not finite."""
     was_training = head.training
     head.eval()
     with torch.no_grad():
-        log_q = target.log_probabilities(head, z, examples)
+        log_q = target.log_probabilities(head, target.rows(z, examples))
     head.train(was_training)
-    if not torch.isfinite(log_q).all():
-        return float("nan")
-    if target.metric == "accuracy":
-        return float((log_q.argmax(dim=1) == examples.y).float().mean())
-    return float(roc_auc_score(examples.y.cpu().numpy(), (log_q[:, 1] - log_q[:, 0]).cpu().numpy()))
-
-
-def guessing(target: Target, examples: Examples) -> float:
-    """What guessing without looking reads: .5 AUC, or the share of the largest class."""
     if target.metric == "auc":
-        return 0.5
-    return float(torch.bincount(examples.y).max() / examples.y.numel())
+        value = auc(log_q[..., 1] - log_q[..., 0], examples.y)
+    else:
+        value = (log_q.argmax(dim=-1) == examples.y).double().mean(dim=-1)
+    return value.where(log_q.isfinite().all(dim=-1).all(dim=-1), torch.nan)
+
+
+def auc(score: Tensor, y: Tensor) -> Tensor:
+    """The share of (link, non-link) pairs in the right order, ties counted half, (...) from two (..., n)."""
+    ascending = score.sort(dim=-1).values
+    before, until = (torch.searchsorted(ascending, score.contiguous(), right=right) for right in (False, True))
+    rank = (before + until + 1).double() / 2
+    links = y.sum(dim=-1).double()
+    beaten = (rank * y).sum(dim=-1) - links * (links + 1) / 2
+    return beaten / (links * (y.size(-1) - links))
+
+
+def guessing(target: Target, examples: Examples) -> Tensor:
+    """What guessing without looking reads: .5 AUC, or the share of the largest class, (...)."""
+    if target.metric == "auc":
+        return torch.full(examples.y.shape[:-1], 0.5, dtype=torch.float64, device=examples.y.device)
+    return _class_shares(examples.y, target.num_classes).double().amax(dim=-1)
+
+
+def _class_shares(y: Tensor, num_classes: int) -> Tensor:
+    return torch.stack([(y == c).float().mean(dim=-1) for c in range(num_classes)], dim=-1)
 
 
 def _pairs(links: Tensor, nonlinks: Tensor) -> Examples:
-    y = torch.zeros(links.size(1) + nonlinks.size(1), dtype=torch.long, device=links.device)
-    y[: links.size(1)] = 1
-    return Examples(torch.cat([links, nonlinks], dim=1), y)
+    ones, zeros = links.new_ones(links.shape[1:]), nonlinks.new_zeros(nonlinks.shape[1:])
+    return Examples(torch.cat([links, nonlinks], dim=-1), torch.cat([ones, zeros], dim=-1))
 
 
-def _known(nodes: Tensor, y: Tensor, device: torch.device) -> Examples:
-    nodes = nodes[y[nodes] != UNKNOWN]
-    return Examples(nodes.to(device), y[nodes].to(device))
+def _rows(z: Tensor, index: Tensor) -> Tensor:
+    """The rows of z, (..., nodes, channels), that `index`, (..., n), counts through all runs: (..., n, channels)."""
+    return z.flatten(0, -2).index_select(0, index.flatten()).view(*index.shape, z.size(-1))
+
+
+def _stack(parts: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """The parts of a batch along a dimension of runs; a single one is given back as it is."""
+    return parts[0] if len(parts) == 1 else torch.stack(list(parts), dim)
+
+
+def _first_rows(splits: Sequence[Split]) -> Tensor:
+    """Where each run's nodes begin in the stacked embeddings: 0, or (runs, 1)."""
+    if len(splits) == 1:
+        return torch.zeros((), dtype=torch.long)
+    return torch.arange(len(splits))[:, None] * splits[0].num_nodes

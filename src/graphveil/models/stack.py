@@ -1,0 +1,33 @@
+"""Many modules of one kind as one: every weight stacked along a leading dimension of runs.
+
+A module can be stacked if it says `batched = True`: its `forward` then works on (runs, n, channels) with weights
+(runs, ...) as it does without the runs, and reads nothing back from a GPU on its way.
+"""
+
+from collections.abc import Sequence
+from copy import deepcopy
+
+import torch
+from torch import Tensor, nn
+
+
+def is_batched(module: nn.Module) -> bool:
+    """Whether the class itself, not a parent of it, says that it can be stacked."""
+    return vars(type(module)).get("batched", False) is True
+
+
+def stack(modules: Sequence[nn.Module]) -> nn.Module:
+    """One module that computes what all of `modules` do; a single one is given back as it is."""
+    if len(modules) == 1:
+        return modules[0]
+    stacked = deepcopy(modules[0])
+    for name, _ in modules[0].named_parameters():
+        owner, _, leaf = name.rpartition(".")
+        weights = torch.stack([module.get_parameter(name).detach() for module in modules])
+        setattr(stacked.get_submodule(owner), leaf, nn.Parameter(weights))
+    return stacked
+
+
+def of_run(state: dict[str, Tensor], run: int, runs: int) -> dict[str, Tensor]:
+    """The weights of one run among `runs` stacked ones."""
+    return state if runs == 1 else {name: value[run] for name, value in state.items()}
