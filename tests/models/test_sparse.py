@@ -3,7 +3,14 @@
 import torch
 from torch import Tensor
 
-from graphveil.models.sparse import Adjacency, Pattern, SparseMatrix, attention_shares, weighted_product
+from graphveil.models.sparse import (
+    Adjacency,
+    Pattern,
+    SparseMatrix,
+    attention_shares,
+    sampled_product,
+    weighted_product,
+)
 
 
 def random_sparse(rows: int, columns: int) -> tuple[SparseMatrix, Tensor]:
@@ -44,6 +51,28 @@ def test_a_repeated_matrix_is_block_diagonal_and_multiplies_run_by_run() -> None
     other = torch.randn(3, 7, 2, dtype=torch.float64, requires_grad=True)
     assert torch.allclose(repeated @ other, dense @ other, rtol=0, atol=1e-14)
     assert torch.autograd.gradcheck(lambda o: repeated @ o, (other,))
+
+
+def test_a_tall_matrix_is_transposed_in_blocks() -> None:
+    """5,000 rows are three blocks, and each of the 3 columns has far more than 16 entries in each."""
+    random = torch.Generator().manual_seed(1)
+    dense = torch.randn(5000, 3, generator=random, dtype=torch.float64)
+    dense[torch.rand(5000, 3, generator=random) < 0.5] = 0
+    matrix = SparseMatrix.from_csr(dense.to_sparse_csr())
+    assert matrix.pattern.blocked_transpose[1].shape == (9, 5000)
+    other = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(5000, 2, generator=random, dtype=torch.float64)
+    (gradient,) = torch.autograd.grad((matrix @ other * weight).sum(), other)
+    assert torch.allclose(gradient, dense.t() @ weight, rtol=0, atol=1e-11)
+
+
+def test_sampled_products_and_their_gradients() -> None:
+    matrix, _ = random_sparse(4, 5)
+    pattern = matrix.pattern
+    left, right = (torch.randn(n, 3, dtype=torch.float64, requires_grad=True) for n in (4, 5))
+    expected = (left @ right.t())[pattern.row.long(), pattern.col.long()]
+    assert torch.allclose(sampled_product(left, pattern, right), expected, rtol=0, atol=1e-14)
+    assert torch.autograd.gradcheck(lambda a, b: sampled_product(a, pattern, b), (left, right))
 
 
 def test_the_transposed_pattern_is_that_of_the_transpose() -> None:

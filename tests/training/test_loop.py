@@ -11,6 +11,7 @@ import graphveil as gv
 from graphveil.models.layers import Affine
 from graphveil.training.loop import Training
 from graphveil.training.objectives import cross_entropy
+from graphveil.training.targets import Rows
 from graphveil.veil import start
 
 
@@ -31,7 +32,7 @@ def test_a_head_step_moves_its_head_and_nothing_else(small: Data, small_split: g
     z = run.embed()
     hide, keep = run.problem.secret.train(run._noise["secret"]), run.problem.utility.train(run._noise["utility"])
     for name, step in (
-        ("adversary", lambda: run._adversary_step(run.problem.secret.rows(z, hide), hide)),
+        ("adversary", lambda: run._adversary_step(Rows(z, hide))),
         ("utility", lambda: run._utility_step(z.clone(), keep)),
     ):
         before = {p.name: weights(p.module) for p in run.players}
@@ -72,7 +73,7 @@ def test_lambda_one_is_plain_training_bit_for_bit(
         plain._clock.fill_(number)
         examples = target.train(plain._noise["utility"])
         z = modules[0](plain.problem.x, plain.problem.adjacency)
-        loss = cross_entropy(target.log_probabilities(modules[1], target.rows(z, examples)), examples.y)
+        loss = cross_entropy(target.log_probabilities(modules[1], Rows(z, examples)), examples.y)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -131,8 +132,8 @@ def test_which_way_each_player_moves(objective: str) -> None:
 
     before = float(-(onehot * share.log()).sum() / len(y))
     run.adversary.optimizer = torch.optim.SGD(run.adversary.parameters, lr=0.1)
-    rows = run.problem.secret.rows(z.detach(), examples)
-    run._adversary_step(rows, examples)
+    rows = Rows(z.detach(), examples)
+    run._adversary_step(rows)
     log_q = run.problem.secret.log_probabilities(run.adversary.module, rows)
     after = cross_entropy(log_q, y).item()
     assert (after > before) == (objective == "published"), "published ascends, the others descend"
@@ -182,7 +183,7 @@ def test_the_encoders_gradient_is_the_weighted_sum(small: Data, small_split: gv.
     run._step(keep, hide)
 
     z = twin.encoder.module(twin.problem.x, twin.problem.adjacency)
-    kept, hidden = twin.problem.utility.rows(z, keep), twin.problem.secret.rows(z, hide)
+    kept, hidden = Rows(z, keep), Rows(z, hide)
     utility = cross_entropy(twin.problem.utility.log_probabilities(twin.utility.module, kept), keep.y)
     log_q = run.problem.secret.log_probabilities(run.adversary.module, hidden)  # the adversary after its steps
     secret = run.problem.objective.secret_term(log_q, hide.y, run.problem.secret.prior)

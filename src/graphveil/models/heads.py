@@ -5,12 +5,15 @@ Node heads take (..., n, channels) and give (..., n, classes). Link heads take t
 `graphveil.models.layers`.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from graphveil.models import lorentz
 from graphveil.models.layers import Affine, times
+from graphveil.models.sparse import Pattern, sampled_product
 
 
 class LinearClassifier(nn.Module):
@@ -52,8 +55,20 @@ class Bilinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(()))
 
     def forward(self, z_u: Tensor, z_v: Tensor) -> Tensor:
-        phi = (self.weight + self.weight.mT) / 2
-        return (times(z_u, phi) * z_v).sum(dim=-1) + self.bias[..., None]
+        return (times(z_u, self.phi()) * z_v).sum(dim=-1) + self.bias[..., None]
+
+    def phi(self) -> Tensor:
+        """The symmetric form."""
+        return (self.weight + self.weight.mT) / 2
+
+    def at(self, z: Tensor, parts: Sequence[Pattern]) -> Tensor:
+        """The logits of the pairs that each part names by rows of z counted through all runs, (..., n).
+
+        phi meets the nodes here and not the pairs, of which there are many more, and no pair's embeddings are copied.
+        """
+        left, right = times(z, self.phi()).flatten(0, -2), z.flatten(0, -2)
+        products = [sampled_product(left, part, right).view(*z.shape[:-2], -1) for part in parts]
+        return torch.cat(products, dim=-1) + self.bias[..., None]
 
 
 class FermiDirac(nn.Module):

@@ -29,6 +29,12 @@ class Pattern:
     shape: tuple[int, int]
     symmetric: bool = False
 
+    @classmethod
+    def from_rows(cls, row: Tensor, col: Tensor, shape: tuple[int, int], symmetric: bool = False) -> "Pattern":
+        """Build from the rows and columns of all entries, the rows ascending."""
+        kind = torch.int32 if row.numel() < 2**31 else torch.int64
+        return cls(_starts(row.to(kind), shape[0]), col.to(kind), shape, symmetric)
+
     @cached_property
     def row(self) -> Tensor:
         """The row of each entry, (entries,)."""
@@ -46,8 +52,26 @@ class Pattern:
         """The pattern of the transpose."""
         if self.symmetric:
             return self
-        col = self.col.index_select(0, self.t_order)
-        return Pattern(_starts(col, self.shape[1]), self.row.index_select(0, self.t_order), self.shape[::-1])
+        row, col = self.col.index_select(0, self.t_order), self.row.index_select(0, self.t_order)
+        return Pattern.from_rows(row, col, self.shape[::-1])
+
+    @cached_property
+    def blocked_transpose(self) -> "tuple[Tensor, Pattern]":
+        """The order and the pattern of [A_1' ; A_2' ; ...], the transposes of blocks of rows one below the other.
+
+        The transpose's product is then the sum of the blocks' products, each of which reads so few rows that they
+        stay in a core's cache: two to three times as fast on Pubmed. Where rows have few entries it is one block.
+        """
+        rows, columns = self.shape
+        blocks = -(-rows // _BLOCK_ROWS)
+        if self.col.is_cuda or blocks == 1 or self.col.numel() < 16 * blocks * columns:
+            return self.t_order, self.transposed
+        place = self.row.long() // _BLOCK_ROWS * columns + self.col
+        order = torch.argsort(place, stable=True)
+        return order.to(self.col.dtype), Pattern.from_rows(place[order], self.row[order], (blocks * columns, rows))
+
+
+_BLOCK_ROWS = 2048  # times 64 channels of 4 bytes: half a MiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +84,11 @@ class SparseMatrix:
     @classmethod
     def from_csr(cls, matrix: Tensor) -> "SparseMatrix":
         """Build from a torch CSR tensor."""
-        kind = _index_type(matrix.values().numel())
+        crow, col = matrix.crow_indices(), matrix.col_indices()
+        if col.numel() < 2**31:
+            crow, col = crow.int(), col.int()
         rows, columns = matrix.shape
-        pattern = Pattern(matrix.crow_indices().to(kind), matrix.col_indices().to(kind), (rows, columns))
-        return cls(pattern, matrix.values())
+        return cls(Pattern(crow, col, (rows, columns)), matrix.values())
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """The product with (..., columns, n), differentiable in `dense`."""
@@ -86,12 +111,9 @@ class SparseMatrix:
         if times == 1:
             return self
         rows, columns = self.pattern.shape
-        entries = self.values.numel()
-        kind = _index_type(times * entries)
         copy = torch.arange(times, device=self.values.device)[:, None]
-        col = (self.pattern.col + copy * columns).flatten().to(kind)
-        crow = torch.cat([(self.pattern.crow[:-1] + copy * entries).flatten(), copy.new_tensor([times * entries])])
-        return SparseMatrix(Pattern(crow.to(kind), col, (times * rows, times * columns)), self.values.repeat(times))
+        row, col = (self.pattern.row + copy * rows).flatten(), (self.pattern.col + copy * columns).flatten()
+        return SparseMatrix(Pattern.from_rows(row, col, (times * rows, times * columns)), self.values.repeat(times))
 
     def to_dense(self) -> Tensor:
         """The matrix written out, for encoders that take nothing else."""
@@ -121,12 +143,10 @@ class Adjacency:
         loops = torch.arange(num_nodes, device=edge_index.device).expand(2, -1)
         row, col = torch.cat([edge_index, loops], dim=1)
         codes = (row * num_nodes + col).sort().values
-        kind = _index_type(codes.numel())
-        row, col = (codes // num_nodes).to(kind), (codes % num_nodes).to(kind)
-        crow = _starts(row, num_nodes)
-        scale = crow.diff().float().rsqrt()
+        row, col = codes // num_nodes, codes % num_nodes
+        pattern = Pattern.from_rows(row, col, (num_nodes, num_nodes), symmetric=True)
+        scale = pattern.crow.diff().float().rsqrt()
         values = scale.index_select(0, row).mul_(scale.index_select(0, col))
-        pattern = Pattern(crow, col, (num_nodes, num_nodes), symmetric=True)
         return cls(SparseMatrix(pattern, values), edge_index)
 
 
@@ -148,8 +168,14 @@ def weighted_product(weights: Tensor, pattern: Pattern, dense: Tensor) -> Tensor
     return product.view(*dense.shape[:-3], -1, heads, channels)
 
 
-def _index_type(entries: int) -> torch.dtype:
-    return torch.int32 if entries < 2**31 else torch.int64
+def sampled_product(left: Tensor, pattern: Pattern, right: Tensor) -> Tensor:
+    """<left_i, right_j> at each entry (i, j) and nowhere else, (entries,), differentiable in both.
+
+    Args:
+        left: (rows, channels). right: (columns, channels).
+    """
+    products: Tensor = _SampledProduct.apply(left, pattern, right)  # type: ignore[no-untyped-call]
+    return products
 
 
 def _starts(ascending: Tensor, count: int) -> Tensor:
@@ -179,6 +205,12 @@ def _product(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
     return bags
 
 
+def _sampled(left: Tensor, pattern: Pattern, right: Tensor) -> Tensor:
+    zeros = _csr(pattern, left.new_zeros(pattern.col.numel()))
+    products: Tensor = torch.sparse.sampled_addmm(zeros, left.contiguous(), right.contiguous().t(), beta=0.0).values()
+    return products
+
+
 def _transposed_values(pattern: Pattern, values: Tensor) -> Tensor:
     return values.index_select(0, pattern.t_order)
 
@@ -196,9 +228,11 @@ class _Multiply(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
         pattern, values = ctx.matrix.pattern, ctx.matrix.values
-        if not pattern.symmetric:
-            values = _transposed_values(pattern, values)
-        return None, _product(pattern.transposed, values, gradient)
+        if pattern.symmetric:
+            return None, _product(pattern, values, gradient)
+        order, blocks = pattern.blocked_transpose
+        product = _product(blocks, values.index_select(0, order), gradient)
+        return None, product.view(-1, pattern.shape[1], product.size(1)).sum(dim=0)
 
 
 class _AttentionShares(torch.autograd.Function):
@@ -237,18 +271,27 @@ class _WeightedProduct(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor]:
         weights, dense = ctx.saved_tensors
         pattern: Pattern = ctx.pattern
-        zeros = _csr(pattern, torch.zeros_like(weights[:, 0]))
-
-        def d_weight(head: int) -> Tensor:  # the product of two rows at each entry, and nowhere else
-            left, right = gradient[:, head].contiguous(), dense[:, head].contiguous()
-            products: Tensor = torch.sparse.sampled_addmm(zeros, left, right.t(), beta=0.0).values()
-            return products
-
         transposed = _transposed_values(pattern, weights)
         d_dense = _by_head(
             lambda h: _product(pattern.transposed, transposed[:, h].contiguous(), gradient[:, h]), weights.size(1)
         )
-        return _by_head(d_weight, weights.size(1)), None, d_dense
+        d_weights = _by_head(lambda h: _sampled(gradient[:, h], pattern, dense[:, h]), weights.size(1))
+        return d_weights, None, d_dense
+
+
+class _SampledProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, pattern: Pattern, right: Tensor) -> Tensor:
+        ctx.pattern = pattern
+        ctx.save_for_backward(left, right)
+        return _sampled(left, pattern, right)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor]:
+        left, right = ctx.saved_tensors
+        pattern = ctx.pattern
+        d_right = _product(pattern.transposed, _transposed_values(pattern, gradient), left)
+        return _product(pattern, gradient.contiguous(), right), None, d_right
 
 
 def _by_head(function: Callable[[int], Tensor], heads: int) -> Tensor:

@@ -26,10 +26,11 @@ from graphveil.models.layers import Dropout, Features
 from graphveil.models.sparse import Adjacency
 from graphveil.models.stack import is_batched
 from graphveil.randomness import Noise, stream
+from graphveil.training.memory import kept_memory
 from graphveil.training.objectives import Objective, cross_entropy
 from graphveil.training.recipes import Recipe
 from graphveil.training.replay import Replay
-from graphveil.training.targets import Examples, Target, guessing, reading
+from graphveil.training.targets import Examples, Rows, Target, guessing, reading
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,8 @@ class Training:
         """
         replayed = self._device.type == "cuda" and self._all_ours
         one_round = Replay(self._one_round) if replayed else self._one_round
-        with torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else []):
+        generators = torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else [])
+        with generators, kept_memory():
             while not self.finished:
                 self._clock.fill_(self.round * self.recipe.inner_steps)
                 one_round()
@@ -173,9 +175,9 @@ class Training:
         z = self.encoder.module(problem.x, problem.adjacency)
 
         self._reseed("adversary")
-        rows = problem.secret.rows(z.detach(), hide)
+        rows = Rows(z.detach(), hide)
         for _ in range(self.adversary_steps):
-            secret_loss, adversary_norm = self._adversary_step(rows, hide)
+            secret_loss, adversary_norm = self._adversary_step(rows)
 
         self._reseed("utility")
         utility_loss, utility_norm, gradient = self._utility_step(z.detach(), keep)
@@ -189,16 +191,15 @@ class Training:
         losses = (loss.detach().view(-1) for loss in (utility_loss, secret_loss))
         return torch.stack([*losses, encoder_norm, utility_norm, adversary_norm])
 
-    def _adversary_step(self, rows: tuple[Tensor, ...], examples: Examples) -> tuple[Tensor, Tensor]:
-        loss = cross_entropy(self.problem.secret.log_probabilities(self.adversary.module, rows), examples.y)
+    def _adversary_step(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        loss = cross_entropy(self.problem.secret.log_probabilities(self.adversary.module, rows), rows.examples.y)
         (-loss if self.problem.objective.adversary_ascends else loss).sum().backward()
         return loss, self.adversary.step()
 
     def _utility_step(self, z: Tensor, examples: Examples) -> tuple[Tensor, Tensor, Tensor]:
         """Step the head, and give the loss, the norm and the loss's gradient at z, all from before the step."""
-        target = self.problem.utility
-        rows = target.rows(z.requires_grad_(), examples)
-        loss = cross_entropy(target.log_probabilities(self.utility.module, rows), examples.y)
+        log_q = self.problem.utility.log_probabilities(self.utility.module, Rows(z.requires_grad_(), examples))
+        loss = cross_entropy(log_q, examples.y)
         loss.sum().backward()
         assert z.grad is not None
         return loss, self.utility.step(), z.grad
@@ -206,7 +207,7 @@ class Training:
     def _secret_gradient(self, z: Tensor, examples: Examples) -> Tensor:
         """The gradient at z of what the encoder minimises for the secret; the adversary stands still."""
         target = self.problem.secret
-        log_q = target.log_probabilities(self.adversary.module, target.rows(z.requires_grad_(), examples))
+        log_q = target.log_probabilities(self.adversary.module, Rows(z.requires_grad_(), examples))
         term = self.problem.objective.secret_term(log_q, examples.y, target.prior)
         (gradient,) = torch.autograd.grad(term.sum(), z)
         return gradient

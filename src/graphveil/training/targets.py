@@ -10,6 +10,7 @@ dimension of runs, and node numbers count on from run to run, as the rows of the
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Protocol
 
 import torch
@@ -18,9 +19,12 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 from torch_geometric.data import Data
 
 from graphveil.data import UNKNOWN, Split, node_classes
+from graphveil.data.graph import decode_pairs, encode_pairs
 from graphveil.data.pairs import count_free, free_before, nth_free
 from graphveil.data.split import Knowledge
 from graphveil.errors import GraphveilError
+from graphveil.models.heads import Bilinear
+from graphveil.models.sparse import Pattern
 from graphveil.randomness import Noise
 
 
@@ -30,6 +34,33 @@ class Examples:
 
     index: Tensor
     y: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class PairExamples(Examples):
+    """Pairs, links first, in ascending order of their codes within links and non-links."""
+
+    links: Pattern
+    nonlinks: Pattern
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What a head reads: embeddings at nodes, or at both ends of pairs, gathered when first asked for.
+
+    Args:
+        z: (..., nodes, channels).
+    """
+
+    z: Tensor
+    examples: Examples
+
+    @cached_property
+    def gathered(self) -> tuple[Tensor, ...]:
+        """The rows of z at the nodes, or at either end of the pairs, each (..., n, channels)."""
+        index = self.examples.index
+        flat, ends = self.z.flatten(0, -2), index if isinstance(self.examples, PairExamples) else index[None]
+        return tuple(flat.index_select(0, end.flatten()).view(*end.shape, flat.size(-1)) for end in ends)
 
 
 class Target(Protocol):
@@ -53,10 +84,7 @@ class Target(Protocol):
     def train(self, noise: Noise) -> Examples:
         """The examples of one round."""
 
-    def rows(self, z: Tensor, examples: Examples) -> tuple[Tensor, ...]:
-        """What a head takes: the rows of z at the nodes, or at either end of the pairs, (..., n, channels)."""
-
-    def log_probabilities(self, head: nn.Module, rows: tuple[Tensor, ...]) -> Tensor:
+    def log_probabilities(self, head: nn.Module, rows: Rows) -> Tensor:
         """log q(class | z) of each example, (..., n, classes)."""
 
 
@@ -66,6 +94,8 @@ class Links:
     name = "links"
     metric: Literal["auc", "accuracy"] = "auc"
     num_classes = 2
+    val: Examples
+    test: Examples
 
     def __init__(self, splits: Sequence[Split], device: torch.device) -> None:
         taken = _stack([split.taken_pairs for split in splits])
@@ -73,26 +103,41 @@ class Links:
         self._before = free_before(taken).to(device)
         self._first_row = _first_rows(splits).to(device)
 
-        def pairs(part: Callable[[Split], Tensor]) -> Tensor:
-            return _stack([part(split) for split in splits], dim=1).to(device) + self._first_row
+        def pairs(part: str) -> Tensor:
+            ascending = [decode_pairs(encode_pairs(getattr(split, part)).sort().values) for split in splits]
+            return _stack(ascending, dim=1).to(device) + self._first_row
 
-        self._links = pairs(lambda split: split.train_links)
+        self._num_rows = len(splits) * splits[0].num_nodes
+        self._links = pairs("train_links")
+        self._link_pattern = self._pattern(self._links)
         self.prior = torch.full((2,), 0.5, device=device)
-        self.val = _pairs(pairs(lambda split: split.val_links), pairs(lambda split: split.val_nonlinks))
-        self.test = _pairs(pairs(lambda split: split.test_links), pairs(lambda split: split.test_nonlinks))
-        self._y = _pairs(self._links, self._links).y
+        self.val = self._examples(pairs("val_links"), pairs("val_nonlinks"))
+        self.test = self._examples(pairs("test_links"), pairs("test_nonlinks"))
 
     def train(self, noise: Noise) -> Examples:
-        rank = noise.integers(self._free, self._links.size(-1)).view(self._links.shape[1:])
-        nonlinks = nth_free(rank, self._before) + self._first_row
-        return Examples(torch.cat([self._links, nonlinks], dim=-1), self._y)
+        rank = noise.integers(self._free, self._links.size(-1)).sort(dim=-1).values
+        nonlinks = nth_free(rank.view(self._links.shape[1:]), self._before) + self._first_row
+        return self._examples(self._links, nonlinks, self._link_pattern)
 
-    def rows(self, z: Tensor, examples: Examples) -> tuple[Tensor, ...]:
-        return tuple(_rows(z, end) for end in examples.index)
-
-    def log_probabilities(self, head: nn.Module, rows: tuple[Tensor, ...]) -> Tensor:
-        logit = head(*rows)
+    def log_probabilities(self, head: nn.Module, rows: Rows) -> Tensor:
+        if isinstance(head, Bilinear) and isinstance(rows.examples, PairExamples):
+            logit = head.at(rows.z, (rows.examples.links, rows.examples.nonlinks))
+        else:
+            logit = head(*rows.gathered)
         return torch.stack([F.logsigmoid(-logit), F.logsigmoid(logit)], dim=-1)
+
+    def _examples(self, links: Tensor, nonlinks: Tensor, link_pattern: Pattern | None = None) -> PairExamples:
+        ones, zeros = links.new_ones(links.shape[1:]), nonlinks.new_zeros(nonlinks.shape[1:])
+        return PairExamples(
+            index=torch.cat([links, nonlinks], dim=-1),
+            y=torch.cat([ones, zeros], dim=-1),
+            links=link_pattern or self._pattern(links),
+            nonlinks=self._pattern(nonlinks),
+        )
+
+    def _pattern(self, pairs: Tensor) -> Pattern:
+        """Pairs in ascending order of their codes are in the order of their second ends."""
+        return Pattern.from_rows(pairs[1].flatten(), pairs[0].flatten(), (self._num_rows, self._num_rows))
 
 
 class NodeClasses:
@@ -134,11 +179,8 @@ class NodeClasses:
     def train(self, noise: Noise) -> Examples:  # noqa: ARG002 - the same nodes in every round
         return self._train
 
-    def rows(self, z: Tensor, examples: Examples) -> tuple[Tensor, ...]:
-        return (_rows(z, examples.index),)
-
-    def log_probabilities(self, head: nn.Module, rows: tuple[Tensor, ...]) -> Tensor:
-        return F.log_softmax(head(*rows), dim=-1)
+    def log_probabilities(self, head: nn.Module, rows: Rows) -> Tensor:
+        return F.log_softmax(head(*rows.gathered), dim=-1)
 
 
 def utility_target(name: str, graph: Data, splits: Sequence[Split], device: torch.device) -> Target:
@@ -165,7 +207,7 @@ def reading(target: Target, head: nn.Module, z: Tensor, examples: Examples) -> T
     was_training = head.training
     head.eval()
     with torch.no_grad():
-        log_q = target.log_probabilities(head, target.rows(z, examples))
+        log_q = target.log_probabilities(head, Rows(z, examples))
     head.train(was_training)
     if target.metric == "auc":
         value = auc(log_q[..., 1] - log_q[..., 0], examples.y)
@@ -193,16 +235,6 @@ def guessing(target: Target, examples: Examples) -> Tensor:
 
 def _class_shares(y: Tensor, num_classes: int) -> Tensor:
     return torch.stack([(y == c).float().mean(dim=-1) for c in range(num_classes)], dim=-1)
-
-
-def _pairs(links: Tensor, nonlinks: Tensor) -> Examples:
-    ones, zeros = links.new_ones(links.shape[1:]), nonlinks.new_zeros(nonlinks.shape[1:])
-    return Examples(torch.cat([links, nonlinks], dim=-1), torch.cat([ones, zeros], dim=-1))
-
-
-def _rows(z: Tensor, index: Tensor) -> Tensor:
-    """The rows of z, (..., nodes, channels), that `index`, (..., n), counts through all runs: (..., n, channels)."""
-    return z.flatten(0, -2).index_select(0, index.flatten()).view(*index.shape, z.size(-1))
 
 
 def _stack(parts: Sequence[Tensor], dim: int = 0) -> Tensor:

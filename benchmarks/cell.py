@@ -1,0 +1,187 @@
+"""One measurement in a process of its own, so that its peak memory is its own: `python -m benchmarks.cell JSON`.
+
+Ours and the plain way take turns round by round, since times on a shared machine mean nothing alone.
+"""
+
+import json
+import math
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median, quantiles
+
+import torch
+from torch_geometric.data import Data
+
+import graphveil as gv
+from benchmarks.bound import INDEX, copy_bandwidth, round_bytes
+from benchmarks.plain import PlainTraining
+from graphveil.run import protect
+from graphveil.training.loop import Training
+from graphveil.training.memory import kept_memory
+from graphveil.training.recipes import default_recipe
+from graphveil.training.replay import Replay
+from graphveil.veil import start
+
+PAPERS_ADVERSARY = gv.Adversary("linear", steps=1, knows="few")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is measured.
+
+    Args:
+        work: "round" (the paper's adversary), "round, our adversary", "protect" or "split".
+        graph: a name that `gv.load` knows, or the number of edges of a generated graph.
+        sides: "ours", "plain" or both.
+        runs: how many seeds train as one batch.
+    """
+
+    work: str
+    graph: str
+    encoder: str
+    sides: tuple[str, ...]
+    device: str = "cpu"
+    runs: int = 1
+    seconds: float = 10.0
+
+
+@dataclass
+class Measured:
+    """Milliseconds and MiB. `spread` is the distance of the quartiles over the median."""
+
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    spread: dict[str, float] = field(default_factory=dict)
+    repeats: int = 0
+    bytes: int = 0
+    bandwidth: float = 0.0
+    peak: float = 0.0
+    rounds: int = 0
+
+
+def load_graph(name: str) -> Data:
+    """A paper's graph, or a generated one with ten edges a node, 128 features and 20 words a node."""
+    if not name.isdigit():
+        return gv.load(name)
+    edges = int(name)
+    spec = gv.GraphSpec(num_nodes=max(2500, edges // 10), num_edges=edges, num_features=128, num_classes=7)
+    return gv.generate(spec, seed=0)
+
+
+def measure(cell: Cell) -> Measured:
+    """Build what the cell names, and time it."""
+    graph = load_graph(cell.graph)
+    device = torch.device(cell.device)
+    if cell.work == "split":
+        result = take_turns({"ours": lambda: gv.Split.paper(graph, 0), "plain": lambda: plain_split(graph)}, cell)
+        links = graph.edge_index.size(1) // 2
+        result.bytes = 2 * 2 * links * INDEX + links // 4 * 2 * INDEX  # edges in, parts out, held-out non-links out
+    elif cell.work == "protect":
+        result = whole_protect(graph, cell)
+    else:
+        result = rounds(graph, cell, device)
+    result.bandwidth = copy_bandwidth(device)
+    on_gpu = device.type == "cuda"
+    peak = torch.cuda.max_memory_allocated() if on_gpu else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    result.peak = peak / 2**20
+    return result
+
+
+def rounds(graph: Data, cell: Cell, device: torch.device) -> Measured:
+    """One round of Algorithm 1."""
+    splits = [gv.Split.paper(graph, seed) for seed in range(cell.runs)]
+    adversary = PAPERS_ADVERSARY if cell.work == "round" else None
+    endless = default_recipe("links", cell.encoder).but(rounds=2000)
+    veils = [
+        gv.Veil(encoder=cell.encoder, adversary=adversary, recipe=endless, seed=seed, device=cell.device)
+        for seed in range(cell.runs)
+    ]
+    training = start(veils, graph, splits)
+    sides: dict[str, Callable[[], None]] = {"ours": our_round(training)}
+    if "plain" in cell.sides:
+        sides["plain"] = PlainTraining(graph, splits[0], cell.encoder, endless, device).round
+    with kept_memory():
+        result = take_turns({side: sides[side] for side in cell.sides}, cell)
+    adjacency, x = training.problem.adjacency.normalized, graph.x
+    result.bytes = round_bytes(
+        num_nodes=cell.runs * x.size(0),
+        features=cell.runs * (x.values().numel() if x.layout == torch.sparse_csr else x.numel()),
+        entries=adjacency.values.numel(),
+        pairs=cell.runs * 2 * splits[0].train_links.size(1),
+        weights=sum(p.numel() for player in training.players for p in player.parameters),
+        recipe=endless,
+    )
+    return result
+
+
+def our_round(training: Training) -> Callable[[], None]:
+    """What `Training.run` does between two looks at the validation part."""
+    inside = Replay(training._one_round) if training._device.type == "cuda" else training._one_round
+
+    def one_round() -> None:
+        training._clock.fill_(training.round % training.recipe.rounds)
+        inside()
+        training.round += 1
+
+    return one_round
+
+
+def whole_protect(graph: Data, cell: Cell) -> Measured:
+    """`graphveil protect` as it is: the default adversary, selection, early stopping, files; once."""
+    split = gv.Split.paper(graph, 0)
+    veil = gv.Veil(encoder=cell.encoder, device=cell.device)
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        protect(veil, graph, split, Path(folder) / "run")
+        milliseconds = 1000 * (time.perf_counter() - started)
+    return Measured({"ours": milliseconds}, {"ours": math.nan}, repeats=1, rounds=len(veil.history_))
+
+
+def plain_split(graph: Data) -> None:
+    """PyG's own: a transform for the links, and another for the nodes."""
+    from torch_geometric.transforms import RandomLinkSplit, RandomNodeSplit  # noqa: PLC0415 - slow to import
+
+    data = Data(edge_index=graph.edge_index, y=graph.y, num_nodes=graph.num_nodes)
+    RandomLinkSplit(num_val=0.05, num_test=0.1, is_undirected=True, add_negative_train_samples=False)(data)
+    RandomNodeSplit("random", num_train_per_class=20, num_val=500, num_test=1000)(data)
+
+
+def take_turns(sides: dict[str, Callable[[], object]], cell: Cell) -> Measured:
+    """Medians over turns, as many as fit into the seconds, three at least after warming up."""
+    sides = {side: sides[side] for side in cell.sides}
+    seconds: dict[str, list[float]] = {side: [] for side in sides}
+    for side in sides.values():
+        for _ in range(5 if cell.device == "cuda" else 1):
+            side()
+    started = time.perf_counter()
+    while len(seconds[cell.sides[0]]) < 3 or (time.perf_counter() - started < cell.seconds):
+        for name, side in sides.items():
+            _synchronize(cell.device)
+            begin = time.perf_counter()
+            side()
+            _synchronize(cell.device)
+            seconds[name].append(time.perf_counter() - begin)
+        if len(seconds[cell.sides[0]]) >= 200:
+            break
+    result = Measured(repeats=len(seconds[cell.sides[0]]))
+    for name, taken in seconds.items():
+        low, middle, high = quantiles(taken, n=4)
+        result.milliseconds[name] = 1000 * median(taken)
+        result.spread[name] = (high - low) / middle
+    return result
+
+
+def _synchronize(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(min(2, torch.get_num_threads()))
+    asked = json.loads(sys.argv[1])
+    measured = measure(Cell(**asked | {"sides": tuple(asked["sides"])}))
+    sys.stdout.write(json.dumps(asdict(measured)) + "\n")
