@@ -5,7 +5,7 @@ READY := .venv/.installed
 # Threads that spin long while they wait are very slow on a machine with other work.
 export GOMP_SPINCOUNT ?= 1000
 
-.PHONY: demo test test-slow lint results picture clean
+.PHONY: demo test test-slow lint results bench picture clean
 
 demo: $(READY)  ## protect real Cora and print what it cost and what the adversary reads
 	$(BIN)/graphveil demo
@@ -24,6 +24,9 @@ lint: $(READY)
 
 results: $(READY)  ## the 18 unprotected cells of RESULTS.md (about half an hour on two cores)
 	$(BIN)/python -m graphveil.experiments.unprotected --seeds 5 --jobs 2 --out RESULTS.md
+
+bench: $(READY)  ## docs/benchmark.md: rounds, runs and splits against plain PyG and the lower bound (about 20 minutes)
+	GOMP_SPINCOUNT= $(BIN)/python -m benchmarks --out docs
 
 picture: $(READY)  ## the picture in the README
 	$(BIN)/python examples/picture.py docs/before_after.png

@@ -84,10 +84,10 @@ def measure(cell: Cell) -> Measured:
         result = whole_protect(graph, cell)
     else:
         result = rounds(graph, cell, device)
-    result.bandwidth = copy_bandwidth(device)
     on_gpu = device.type == "cuda"
     peak = torch.cuda.max_memory_allocated() if on_gpu else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     result.peak = peak / 2**20
+    result.bandwidth = copy_bandwidth(device)  # after the peak was read: it takes memory too
     return result
 
 

@@ -78,7 +78,7 @@ class PlainHGCN(nn.Module):
 
 
 def _norm(v: Tensor) -> Tensor:
-    return v.norm(dim=-1, keepdim=True).clamp(min=1e-7)
+    return v.square().sum(-1, keepdim=True).sqrt().clamp(min=1e-7)
 
 
 def _exp0(v: Tensor, c: Tensor) -> Tensor:

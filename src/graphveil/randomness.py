@@ -64,15 +64,18 @@ class Noise:
         return x
 
     def coins(self, probability: float, count: int) -> Tensor:
-        """True with `probability`, in steps of 2^-16, (runs, count)."""
-        halves = self.bits((count + 1) // 2).view(torch.int16)[:, :count]
-        return (halves < round(probability * 65536) - 32768).contiguous()
+        """1 with `probability`, in steps of 2^-16, else 0, (runs, count) int16; comparing into bool is far slower."""
+        halves = self.bits((count + 1) // 2).view(torch.int16)
+        return halves.lt_(round(probability * 65536) - 32768)[:, :count].contiguous()
 
-    def integers(self, high: int, count: int) -> Tensor:
-        """Uniform integers of [0, high), (runs, count) int64; `high` is far below 2^53."""
+    def ascending_integers(self, high: int, count: int) -> Tensor:
+        """Uniform integers of [0, high), each run's in ascending order, (runs, count) int64; high is below 2^53."""
         low, top = self.bits(2 * count).long().chunk(2, dim=1)
         fraction = ((top & 0x1FFFFF) << 32 | low & 0xFFFFFFFF).double() * 2.0**-53
-        return (fraction * high).long().clamp_(max=high - 1)
+        integers = (fraction * high).long().clamp_(max=high - 1)
+        first = torch.arange(self.runs, device=integers.device)[:, None] * high
+        # one vector for all runs, since torch sorts a single vector of integers by radix: ten times as fast
+        return (integers + first).flatten().sort(stable=True).values.view(self.runs, count) - first
 
 
 def _keys(seeds: Sequence[int], name: str, steps: int) -> np.ndarray:

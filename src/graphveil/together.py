@@ -56,6 +56,8 @@ def _batches(veils: Sequence[Veil], graph: Data, splits: Sequence[Split]) -> lis
     Unknown classes may fall differently into the parts of two splits; such runs train in batches of their own, and
     with modules of the caller's own that cannot be stacked, every run does.
     """
+    if not veils:
+        return []
     first = veils[0]
     modules = first._build(graph.x.size(1), {"utility": 2, "secret": 2}).values()
     if not all(is_batched(module) for module in modules):

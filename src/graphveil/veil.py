@@ -9,7 +9,7 @@ For example:
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -149,7 +149,7 @@ class Veil:
         device = pick_device(self.device)
         encoder = self.modules_["encoder"].to(device).eval()
         x = features(graph, self.recipe.normalize_features, 1, device)
-        with torch.no_grad():
+        with torch.no_grad(), self.repeatable():
             z: Tensor = encoder(x, adjacency(graph, [] if split is None else [split], device))
         return z.cpu()
 
@@ -166,6 +166,10 @@ class Veil:
             adversary_metric=secret.metric,
             adversary_chance=float(guessing(secret, secret.test)),
         )
+
+    def repeatable(self) -> AbstractContextManager[None]:
+        """Inside, a GPU repeats itself bit for bit if the recipe asks for it."""
+        return repeatable() if self.recipe.deterministic else nullcontext()
 
     def config(self) -> dict[str, Any]:
         """All that decides a training besides the graph and the split, as plain values."""
@@ -328,7 +332,7 @@ def start(veils: Sequence[Veil], graph: Data, splits: Sequence[Split]) -> Traini
 def finish(veils: Sequence[Veil], training: Training, on_round: Callable[[Training], None] | None = None) -> None:
     """Run a training to its end, and let each veil take over its run."""
     try:
-        with repeatable() if veils[0].recipe.deterministic else nullcontext():
+        with veils[0].repeatable():
             training.run(on_round)
     finally:  # a training that diverges, or is interrupted, leaves its last good state
         for run, veil in enumerate(veils):

@@ -22,19 +22,25 @@ class GCN(nn.Module):
     batched = True
 
     def __init__(
-        self, in_channels: int, hidden_channels: int, out_channels: int, dropout: float = 0.5, smoothing: int = 0
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        dropout: float = 0.5,
+        smoothing: int = 0,
+        restart: float = 0.1,
     ) -> None:
         super().__init__()
-        self.smoothing = smoothing
+        self.smoothing, self.restart = smoothing, restart
         self.drop_x, self.drop_h = Dropout(dropout), Dropout(dropout)
         self.first = Linear(in_channels, hidden_channels)
         self.second = Linear(hidden_channels, out_channels)
 
     def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
         matrix = adjacency.normalized
-        h = F.relu(self.first.shift(matrix @ self.first(self.drop_x(x))))
-        z = self.second.shift(matrix @ self.second(self.drop_h(h)))
-        return smooth(z, matrix, self.smoothing)
+        h = self.drop_h.relu(self.first.shift(matrix @ self.first(self.drop_x(x))))
+        z = self.second.shift(matrix @ self.second(h))
+        return smooth(z, matrix, self.smoothing, self.restart)
 
 
 class GAT(nn.Module):
@@ -51,11 +57,12 @@ class GAT(nn.Module):
         attention_dropout: float = 0.3,
         heads: int = 8,
         smoothing: int = 0,
+        restart: float = 0.1,
     ) -> None:
         super().__init__()
         if hidden_channels % heads:
             raise ValueError(f"hidden_channels={hidden_channels} must be a multiple of heads={heads}")
-        self.smoothing = smoothing
+        self.smoothing, self.restart = smoothing, restart
         self.drop_x, self.drop_h = Dropout(dropout), Dropout(dropout)
         self.first = Attention(in_channels, hidden_channels // heads, heads, attention_dropout)
         self.second = Attention(hidden_channels, out_channels, heads, attention_dropout)
@@ -66,7 +73,7 @@ class GAT(nn.Module):
         matrix = adjacency.normalized
         h = self.first(self.drop_x(x), matrix.pattern).flatten(-2) + self.bias_first[..., None, :]
         z = self.second(self.drop_h(F.elu(h)), matrix.pattern).mean(dim=-2) + self.bias_second[..., None, :]
-        return smooth(z, matrix, self.smoothing)
+        return smooth(z, matrix, self.smoothing, self.restart)
 
 
 class HGCN(nn.Module):
@@ -86,17 +93,18 @@ class HGCN(nn.Module):
         dropout: float = 0.5,
         attention: bool = False,
         smoothing: int = 0,
+        restart: float = 0.1,
     ) -> None:
         super().__init__()
-        self.smoothing = smoothing
+        self.smoothing, self.restart = smoothing, restart
         self.drop_x, self.drop_h = Dropout(dropout), Dropout(dropout)
         self.first = HyperbolicLayer(in_channels, hidden_channels, attention)
         self.second = HyperbolicLayer(hidden_channels, out_channels, attention)
 
     def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
         matrix = adjacency.normalized
-        h = F.relu(self.first(self.drop_x(x), matrix))
-        return smooth(self.second(self.drop_h(h), matrix), matrix, self.smoothing)
+        h = self.drop_h.relu(self.first(self.drop_x(x), matrix))
+        return smooth(self.second(h, matrix), matrix, self.smoothing, self.restart)
 
 
 class Attention(nn.Module):
@@ -143,12 +151,12 @@ class HyperbolicLayer(nn.Module):
         return lorentz.log0(lorentz.to_hyperboloid(total, c).to(points.dtype), c)
 
 
-def smooth(z: Tensor, matrix: SparseMatrix, times: int, keep: float = 0.1) -> Tensor:
+def smooth(z: Tensor, matrix: SparseMatrix, times: int, restart: float) -> Tensor:
     """Personalised PageRank of the embeddings (Klicpera et al., 2019), which carries few labels further.
 
-    z <- (1 - keep) A z + keep z_0, a few times.
+    z <- (1 - restart) A z + restart z_0, a few times.
     """
     start = z
     for _ in range(times):
-        z = torch.lerp(matrix @ z, start, keep)
+        z = torch.lerp(matrix @ z, start, restart)
     return z

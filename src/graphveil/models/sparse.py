@@ -193,7 +193,7 @@ def _csr(pattern: Pattern, values: Tensor) -> Tensor:
 def _product(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
     """(rows, columns) @ (columns, n)."""
     if dense.is_cuda:
-        in_bags = torch.are_deterministic_algorithms_enabled()  # cuSPARSE was seen not to repeat itself
+        in_bags = torch.are_deterministic_algorithms_enabled()  # cuSPARSE does not repeat itself, here and below
     else:
         in_bags = dense.dtype == torch.float32 and pattern.col.numel() > 0
     if not in_bags:
@@ -206,6 +206,8 @@ def _product(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
 
 
 def _sampled(left: Tensor, pattern: Pattern, right: Tensor) -> Tensor:
+    if left.is_cuda and torch.are_deterministic_algorithms_enabled():
+        return (left.index_select(0, pattern.row) * right.index_select(0, pattern.col)).sum(dim=-1)
     zeros = _csr(pattern, left.new_zeros(pattern.col.numel()))
     products: Tensor = torch.sparse.sampled_addmm(zeros, left.contiguous(), right.contiguous().t(), beta=0.0).values()
     return products

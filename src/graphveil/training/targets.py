@@ -115,7 +115,7 @@ class Links:
         self.test = self._examples(pairs("test_links"), pairs("test_nonlinks"))
 
     def train(self, noise: Noise) -> Examples:
-        rank = noise.integers(self._free, self._links.size(-1)).sort(dim=-1).values
+        rank = noise.ascending_integers(self._free, self._links.size(-1))
         nonlinks = nth_free(rank.view(self._links.shape[1:]), self._before) + self._first_row
         return self._examples(self._links, nonlinks, self._link_pattern)
 

@@ -1,0 +1,109 @@
+"""Measure everything, and write `benchmark.json` and `benchmark.md`: `python -m benchmarks --out docs`.
+
+On a machine with CUDA it measures there too, and the rows are added to those of the CPU.
+"""
+
+import json
+import math
+import platform
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from rich.progress import track
+
+from benchmarks.cell import Cell, Measured
+from benchmarks.table import markdown
+from graphveil.files import write_atomically, write_json
+from graphveil.training.recipes import default_recipe
+from graphveil.veil import versions
+
+PAPERS_GRAPHS = ("cora", "citeseer", "pubmed")
+ENCODERS = ("gcn", "gat", "hgcn")
+PLAIN_LIMIT = 8 << 30
+"""Bytes of one layer's messages, forward and backward, above which the plain way is not tried."""
+
+
+def cells(device: str, largest: int) -> list[Cell]:
+    """All that is measured on a device."""
+    both = ("ours", "plain")
+    generated = [str(10**power) for power in range(4, int(math.log10(largest)) + 1)]
+    todo = [Cell("round", graph, encoder, both, device) for encoder in ENCODERS for graph in PAPERS_GRAPHS]
+    todo += [Cell("round", graph, encoder, both, device) for encoder in ENCODERS for graph in generated]
+    todo += [Cell("round, our adversary", graph, "gcn", ("ours",), device) for graph in PAPERS_GRAPHS]
+    todo += [Cell("protect", graph, encoder, ("ours",), device) for encoder in ENCODERS for graph in PAPERS_GRAPHS]
+    if device == "cpu":
+        todo += [Cell("split", graph, "", both) for graph in (*PAPERS_GRAPHS, *generated)]
+    else:
+        todo += [
+            Cell(work, graph, "gcn", ("ours",), device, runs=10)
+            for work in ("round", "round, our adversary")
+            for graph in PAPERS_GRAPHS
+        ]
+    return [replace(cell, sides=("ours",)) if _too_large(cell) else cell for cell in todo]
+
+
+def _too_large(cell: Cell) -> bool:
+    """Whether the plain way would write out more messages than fit: edges x channels, about six times over."""
+    if not cell.graph.isdigit() or not cell.work.startswith("round"):
+        return False
+    channels = default_recipe("links", cell.encoder).hidden_channels
+    size = 8 if cell.encoder == "hgcn" else 4
+    return 6 * 2 * int(cell.graph) * channels * size > PLAIN_LIMIT
+
+
+def run(cell: Cell) -> dict[str, Any]:
+    """Measure in a fresh process; where both sides are timed, our peak memory is that of one more process."""
+    measured = _in_process(cell)
+    if "plain" in cell.sides and cell.work != "split" and "fault" not in measured:
+        alone = _in_process(replace(cell, sides=("ours",), seconds=0.5))
+        measured |= {"peak": alone["peak"], "peak_plain": measured["peak"]}
+    return asdict(cell) | measured
+
+
+def _in_process(cell: Cell) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.cell", json.dumps(asdict(cell))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["killed, most likely for want of memory"])[-1]
+        return asdict(Measured()) | {"fault": last}
+    result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return result
+
+
+def main(
+    out: Annotated[Path, typer.Option(help="The folder of benchmark.json and benchmark.md.")] = Path("docs"),
+    largest: Annotated[int, typer.Option(help="Edges of the largest generated graph.")] = 10**7,
+    device: Annotated[str, typer.Option(help="'cpu', 'cuda', or 'all' for what there is.")] = "all",
+    only: Annotated[str, typer.Option(help="Measure only cells whose work and graph contain this.")] = "",
+) -> None:
+    """Measure what is asked for, keep the rows of other devices and other cells, and write both files."""
+    devices = {"all": ["cpu"] + ["cuda"] * torch.cuda.is_available()}.get(device, [device])
+    file = out / "benchmark.json"
+    rows = json.loads(file.read_text(encoding="utf-8"))["rows"] if file.exists() else []
+    todo = [cell for one in devices for cell in cells(one, largest) if only in f"{cell.work} {cell.graph}"]
+    for cell in track(todo, "measuring"):
+        rows = [row for row in rows if _key(row) != _key(asdict(cell))]
+        rows.append(run(cell) | {"machine": _machine(cell.device)})
+        write_json(file, {"versions": versions(), "rows": rows})
+    text = markdown(rows)
+    write_atomically(out / "benchmark.md", lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    sys.stdout.write(text)
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("work", "graph", "encoder", "device", "runs"))
+
+
+def _machine(device: str) -> str:
+    if device == "cuda":
+        return torch.cuda.get_device_name()
+    return f"{platform.machine()}, {min(2, torch.get_num_threads())} threads"
+
+
+if __name__ == "__main__":
+    typer.run(main)

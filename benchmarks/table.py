@@ -1,0 +1,149 @@
+"""The Markdown of a benchmark, from its rows alone."""
+
+import math
+from collections.abc import Iterable
+from statistics import geometric_mean
+from typing import Any
+
+Row = dict[str, Any]
+PAPERS_GRAPHS = ("cora", "citeseer", "pubmed")
+
+
+def markdown(rows: list[Row]) -> str:
+    """All tables."""
+    parts = ["# Benchmark\n", _INTRODUCTION]
+    for device in ("cpu", "cuda"):
+        own = [row for row in rows if row["device"] == device]
+        if own:
+            bandwidth = max(row["bandwidth"] for row in own)
+            parts += [f"## {device}: {own[0]['machine']}, a copy moves {bandwidth / 1e9:,.0f} GB/s\n"]
+            parts += [_summary(own), _rounds(own), _batches(own), _protects(own), _splits(own)]
+    return "\n".join(part for part in parts if part)
+
+
+_INTRODUCTION = """Written by `make bench`; times of a shared machine mean nothing alone, so look at the ratios, which
+come from turns taken in one process.
+
+- **round**: one round of Algorithm 1 (links kept, labels hidden, lambda 0.5) with the paper's linear adversary, in the
+  default sizes of each encoder. *Our adversary* is the default of `graphveil protect`: an MLP with five steps a round.
+- **plain**: the same round on PyG's stock layers with dense features and edge lists (`benchmarks/plain.py`).
+- **bound**: the bytes a round must move (`benchmarks/bound.py`: compulsory traffic, every array once a stage, all
+  fused that could be) over the bandwidth of a copy measured then and there.
+- Times are medians of interleaved turns, with half the distance of the quartiles in per cent; memory is the peak of a
+  process of its own, Python and torch included, or on a GPU the peak that torch has allocated.
+"""
+
+
+def _milliseconds(row: Row, side: str) -> str:
+    value = row["milliseconds"].get(side)
+    if value is None:
+        return row.get("fault", "") if side == "ours" else ""
+    spread = row["spread"][side]
+    shown = f"{value:,.2f}" if value < 10 else f"{value:,.0f}"
+    return f"{shown} ms" + (f" (±{50 * spread:.0f} %)" if math.isfinite(spread) else "")
+
+
+def _bound(row: Row) -> float:
+    return 1000 * float(row["bytes"]) / float(row["bandwidth"])
+
+
+def _rounds(rows: Iterable[Row]) -> str:
+    lines = [
+        "| work | encoder | graph | ours | plain | plain / ours | bound | ours / bound | peak MiB: ours | plain |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        if not row["work"].startswith("round") or row["runs"] > 1:
+            continue
+        times = row["milliseconds"]
+        ratio = f"{times['plain'] / times['ours']:.1f}" if "plain" in times else ""
+        bound, over = ("", "")
+        if times and row["work"] == "round":
+            bound, over = f"{_bound(row):.2f} ms", f"{times['ours'] / _bound(row):.1f}"
+        peak_plain = f"{row['peak_plain']:,.0f}" if "peak_plain" in row else ""
+        lines.append(
+            f"| {row['work']} | {row['encoder']} | {_graph(row)} | {_milliseconds(row, 'ours')}"
+            f" | {_milliseconds(row, 'plain')} | {ratio} | {bound} | {over} | {row['peak']:,.0f} | {peak_plain} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _batches(rows: list[Row]) -> str:
+    lines = [
+        "| ten seeds as one batch | graph | one seed | ten seeds | ten / one | peak MiB |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        if row["runs"] == 1 or not row["milliseconds"]:
+            continue
+        one = next(r for r in rows if r["runs"] == 1 and all(r[k] == row[k] for k in ("work", "graph", "encoder")))
+        ratio = row["milliseconds"]["ours"] / one["milliseconds"]["ours"]
+        lines.append(
+            f"| {row['work']}, {row['encoder']} | {_graph(row)} | {_milliseconds(one, 'ours')}"
+            f" | {_milliseconds(row, 'ours')} | {ratio:.2f} | {row['peak']:,.0f} |"
+        )
+    return "\n".join(lines) + "\n" if len(lines) > 2 else ""
+
+
+def _protects(rows: Iterable[Row]) -> str:
+    lines = ["| whole `protect` | encoder | seconds | rounds | peak MiB |", "|---|---|---|---|---|"]
+    for row in rows:
+        if row["work"] == "protect" and row["milliseconds"]:
+            seconds = row["milliseconds"]["ours"] / 1000
+            lines.append(
+                f"| {row['graph']} | {row['encoder']} | {seconds:.1f} | {row['rounds']} | {row['peak']:,.0f} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _splits(rows: Iterable[Row]) -> str:
+    lines = ["| split | ours | PyG's transforms | plain / ours | bound | peak MiB |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        if row["work"] == "split" and row["milliseconds"]:
+            times = row["milliseconds"]
+            lines.append(
+                f"| {_graph(row)} | {_milliseconds(row, 'ours')} | {_milliseconds(row, 'plain')}"
+                f" | {times['plain'] / times['ours']:.2f} | {_bound(row):.2f} ms | {row['peak']:,.0f} |"
+            )
+    return "\n".join(lines) + "\n" if len(lines) > 2 else ""
+
+
+def _summary(rows: list[Row]) -> str:
+    """The ratios that matter, in one sentence each."""
+    told = []
+    for encoder in ("gcn", "gat", "hgcn"):
+        ratios = [
+            row["milliseconds"]["plain"] / row["milliseconds"]["ours"]
+            for row in rows
+            if row["work"] == "round" and row["encoder"] == encoder and row["graph"] in PAPERS_GRAPHS
+            if "plain" in row["milliseconds"]
+        ]
+        if len(ratios) == len(PAPERS_GRAPHS):
+            told.append(f"- {encoder}: {geometric_mean(ratios):.1f} times faster than plain on the paper's graphs")
+    told += [f"- {line}" for line in _growth(rows)]
+    return "\n".join(told) + "\n"
+
+
+def _growth(rows: list[Row]) -> list[str]:
+    """What ten times the edges cost, from 10^5 on."""
+    lines = []
+    for encoder in ("gcn", "gat", "hgcn"):
+        own = {
+            int(row["graph"]): row
+            for row in rows
+            if row["work"] == "round" and row["encoder"] == encoder and row["graph"].isdigit() and row["runs"] == 1
+            if int(row["graph"]) >= 10**5 and row["milliseconds"]
+        }
+        steps = [(edges, 10 * edges) for edges in sorted(own) if 10 * edges in own]
+        times = [own[b]["milliseconds"]["ours"] / own[a]["milliseconds"]["ours"] for a, b in steps]
+        peaks = [own[b]["peak"] / own[a]["peak"] for a, b in steps]
+        if steps:
+            lines.append(
+                f"{encoder}: ten times the edges cost {', '.join(f'{t:.1f}' for t in times)} times the time and"
+                f" {', '.join(f'{p:.1f}' for p in peaks)} times the memory (from 10^5 up to {max(own):,} edges)"
+            )
+    return lines
+
+
+def _graph(row: Row) -> str:
+    return f"{int(row['graph']):,} edges" if row["graph"].isdigit() else row["graph"]

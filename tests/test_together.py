@@ -1,0 +1,158 @@
+"""Many runs as one batch are what they are one by one."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+import graphveil as gv
+from graphveil.data import UNKNOWN
+from graphveil.training.loop import Training
+from graphveil.veil import start
+
+SEEDS = (3, 4, 5)
+TRADEOFFS = (1.0, 0.4, 0.8)
+
+
+def veils(recipe: gv.Recipe, **arguments: object) -> list[gv.Veil]:
+    runs = zip(SEEDS, TRADEOFFS, strict=True)
+    return [
+        gv.Veil(recipe=recipe, seed=seed, tradeoff=tradeoff, device="cpu", **arguments)  # type: ignore[arg-type]
+        for seed, tradeoff in runs
+    ]
+
+
+def both_ways(
+    graph: Data, splits: Sequence[gv.Split], make: Callable[[], list[gv.Veil]]
+) -> tuple[list[gv.Veil], list[gv.Veil]]:
+    alone, together = make(), make()
+    for veil, split in zip(alone, splits, strict=True):
+        veil.fit(graph, split)
+    gv.fit_together(together, graph, splits)
+    return alone, together
+
+
+def distance(z: Tensor, other: Tensor) -> float:
+    """The largest difference, in units of the largest coordinate."""
+    return float((z - other).abs().max() / z.abs().max())
+
+
+@pytest.fixture(scope="module")
+def splits(small: Data) -> list[gv.Split]:
+    return [gv.Split.proportional(small, seed) for seed in SEEDS]
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("utility", ["links", "labels"])
+@pytest.mark.parametrize("encoder", ["gcn", "gat", "hgcn"])
+def test_a_batch_equals_its_runs_one_by_one(
+    small: Data, splits: list[gv.Split], quick: gv.Recipe, encoder: str, utility: str, dense: bool
+) -> None:
+    """Few rounds, since Adam blows rounding up; every weight and reading of every run is compared."""
+    graph = small.clone()
+    graph.x = small.x.to_dense() if dense else small.x
+    recipe = quick.but(rounds=6, head="linear" if utility == "labels" else "bilinear")
+    secret = "labels" if utility == "links" else "links"
+    alone, together = both_ways(graph, splits, lambda: veils(recipe, utility=utility, secret=secret, encoder=encoder))
+    for one, many, split in zip(alone, together, splits, strict=True):
+        assert len(one.history_) == len(many.history_) == 6
+        for a, b in zip(one.history_, many.history_, strict=True):
+            assert a.round == b.round
+            assert a.utility_loss == pytest.approx(b.utility_loss, abs=2e-5)
+            assert a.secret_loss == pytest.approx(b.secret_loss, abs=2e-5)
+        assert distance(one.transform(graph, split), many.transform(graph, split)) < 1e-3
+    assert distance(together[0].transform(graph), together[1].transform(graph)) > 0.1, "runs differ"
+
+
+@pytest.mark.parametrize("heads", [("bilinear", "mlp"), ("fermi-dirac", "linear"), ("pair-mlp", "mlp")])
+def test_every_head_can_be_stacked(
+    small: Data, splits: list[gv.Split], quick: gv.Recipe, heads: tuple[str, str]
+) -> None:
+    recipe = quick.but(rounds=4, head=heads[0])
+    alone, together = both_ways(small, splits, lambda: veils(recipe, adversary=gv.Adversary(heads[1])))
+    for one, many, split in zip(alone, together, splits, strict=True):
+        assert distance(one.transform(small, split), many.transform(small, split)) < 1e-3
+        assert one.score(small, split).utility == pytest.approx(many.score(small, split).utility, abs=0.01)
+
+
+def test_each_run_stops_by_itself(small: Data, splits: list[gv.Split], quick: gv.Recipe) -> None:
+    recipe = quick.but(rounds=150, patience=6)
+    together = veils(recipe)
+    gv.fit_together(together, small, splits)
+    lengths = [len(veil.history_) for veil in together]
+    assert len(set(lengths)) > 1, "these three stop at different rounds"
+    for veil, length in zip(together, lengths, strict=True):
+        assert length == 150 or length == veil.best_round_ + 6
+        assert veil.history_[-1].round == length
+
+
+def test_a_run_that_diverges_does_not_touch_the_others(small: Data, splits: list[gv.Split], quick: gv.Recipe) -> None:
+    def poison(training: Training) -> None:
+        if training.round == 4:
+            with torch.no_grad():
+                next(iter(training.encoder.module.parameters()))[1].fill_(float("nan"))
+
+    together, untouched = veils(quick), veils(quick)
+    with pytest.raises(gv.DivergedError, match=r"1 of 3 runs diverged.*seed 4, tradeoff 0.4.*round 5"):
+        gv.fit_together(together, small, splits, on_round=poison)
+    gv.fit_together(untouched, small, splits)
+    for run in (0, 2):
+        assert together[run].transform(small).equal(untouched[run].transform(small))
+    assert torch.isfinite(together[1].transform(small)).all(), "it keeps its last good state"
+
+
+def test_unknown_classes_that_fall_differently_train_apart(small: Data, quick: gv.Recipe) -> None:
+    """With holes in the secret the parts have other sizes in each split: no batch, and still the same results."""
+    graph = small.clone()
+    graph.secret = small.secret.clone()
+    graph.secret[::3] = UNKNOWN
+    splits = [gv.Split.proportional(graph, seed) for seed in SEEDS]
+    alone, together = both_ways(graph, splits, lambda: veils(quick.but(rounds=3), secret="secret"))
+    for one, many, split in zip(alone, together, splits, strict=True):
+        assert distance(one.transform(graph, split), many.transform(graph, split)) < 1e-3
+
+
+class Own(nn.Module):
+    """An encoder that nobody promised to be stackable."""
+
+    def __init__(self, in_channels: int, out_channels: int, **_: object) -> None:
+        super().__init__()
+        self.linear = nn.Linear(in_channels, out_channels)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        del edge_index
+        return torch.nn.functional.dropout(self.linear(x), 0.3, self.training)
+
+
+def test_an_encoder_of_ones_own_is_trained_run_by_run(small: Data, splits: list[gv.Split], quick: gv.Recipe) -> None:
+    alone, together = both_ways(small, splits, lambda: veils(quick, encoder=Own))
+    for one, many, split in zip(alone, together, splits, strict=True):
+        assert one.transform(small, split).equal(many.transform(small, split))
+
+
+def test_what_cannot_be_a_batch_is_one_sentence(small: Data, splits: list[gv.Split], quick: gv.Recipe) -> None:
+    with pytest.raises(gv.GraphveilError, match="3 veils came with 2 splits"):
+        gv.fit_together(veils(quick), small, splits[:2])
+    odd = [*veils(quick)[:2], gv.Veil(recipe=quick.but(rounds=99), device="cpu")]
+    with pytest.raises(gv.GraphveilError, match="differ in more than seed and tradeoff"):
+        gv.fit_together(odd, small, splits)
+    gv.fit_together([], small, [])
+
+
+def test_no_run_sees_another_runs_nodes(small: Data, splits: list[gv.Split], quick: gv.Recipe) -> None:
+    """The loss of one run has no gradient at another run's embeddings."""
+    training = start(veils(quick), small, splits)
+    z = training.embed().requires_grad_()
+    from graphveil.training.targets import Rows
+
+    for target, module in (
+        (training.problem.utility, training.utility.module),
+        (training.problem.secret, training.adversary.module),
+    ):
+        examples = target.train(training._noise["utility"])
+        log_q = target.log_probabilities(module, Rows(z, examples))
+        (gradient,) = torch.autograd.grad(log_q[1].sum(), z)
+        assert gradient[1].abs().sum() > 0
+        assert gradient[0].abs().sum() == gradient[2].abs().sum() == 0
