@@ -26,7 +26,7 @@ results: $(READY)  ## the 18 unprotected cells of RESULTS.md (about half an hour
 	$(BIN)/python -m graphveil.experiments.unprotected --seeds 5 --jobs 2 --out RESULTS.md
 
 bench: $(READY)  ## docs/benchmark.md: rounds, runs and splits against plain PyG and the lower bound (about 20 minutes)
-	GOMP_SPINCOUNT= $(BIN)/python -m benchmarks --out docs
+	env -u GOMP_SPINCOUNT $(BIN)/python -m benchmarks --out docs
 
 picture: $(READY)  ## the picture in the README
 	$(BIN)/python examples/picture.py docs/before_after.png

@@ -114,6 +114,22 @@ def test_unknown_classes_that_fall_differently_train_apart(small: Data, quick: g
         assert distance(one.transform(graph, split), many.transform(graph, split)) < 1e-3
 
 
+def test_a_batch_of_one_that_diverges_does_not_stop_the_next(
+    small: Data, splits: list[gv.Split], quick: gv.Recipe
+) -> None:
+    seen: list[Training] = []
+
+    def poison(training: Training) -> None:
+        seen.append(training)
+        if training is seen[0] and training.round == 4:
+            next(iter(training.encoder.module.parameters())).data.fill_(float("nan"))
+
+    together = veils(quick, encoder=Own)
+    with pytest.raises(gv.DivergedError, match="1 of 3 runs diverged; the others are fitted"):
+        gv.fit_together(together, small, splits, on_round=poison)
+    assert [len(veil.history_) for veil in together] == [5, 12, 12]
+
+
 class Own(nn.Module):
     """An encoder that nobody promised to be stackable."""
 

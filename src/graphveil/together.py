@@ -5,6 +5,7 @@ block-diagonal graph, so that all of them go through the one loop of `graphveil.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from torch_geometric.data import Data
@@ -37,7 +38,8 @@ def fit_together(
     for batch in _batches(veils, graph, splits):
         members = [veils[number] for number in batch]
         training = start(members, graph, [splits[number] for number in batch])
-        finish(members, training, on_round)
+        with suppress(DivergedError):  # of a batch of one; it is in the record too
+            finish(members, training, on_round)
         for veil, record in zip(members, training.records, strict=True):
             if record.diverged is not None:
                 faults.append(f"seed {veil.seed}, tradeoff {veil.tradeoff}: {record.diverged}")

@@ -2,15 +2,9 @@ import pytest
 import torch
 
 from graphveil.data.graph import encode_pairs
-from graphveil.data.pairs import contains, count_free, distinct_nonlinks, free_before, nth_free
+from graphveil.data.pairs import count_free, distinct_nonlinks, free_before, nth_free
 from graphveil.errors import GraphveilError
 from graphveil.randomness import generator
-
-
-def test_contains_is_membership() -> None:
-    codes = torch.tensor([2, 5, 9])
-    assert contains(codes, torch.tensor([0, 2, 3, 9, 11])).tolist() == [False, True, False, True, False]
-    assert not contains(torch.empty(0, dtype=torch.long), torch.tensor([1])).any()
 
 
 @pytest.mark.parametrize("taken", [[], [0], [5], [0, 1, 2], [1, 4, 5, 27], list(range(0, 28, 2)), list(range(27))])

@@ -13,14 +13,6 @@ from graphveil.data.graph import decode_pairs
 from graphveil.errors import GraphveilError
 
 
-def contains(codes: Tensor, query: Tensor) -> Tensor:
-    """Which of `query` are in the ascending vector `codes`."""
-    if codes.numel() == 0:
-        return torch.zeros_like(query, dtype=torch.bool)
-    position = torch.searchsorted(codes, query).clamp_(max=codes.numel() - 1)
-    return codes[position] == query
-
-
 def free_before(taken: Tensor) -> Tensor:
     """How many free codes lie before each of the ascending `taken`, (..., taken)."""
     return taken - torch.arange(taken.size(-1), device=taken.device)

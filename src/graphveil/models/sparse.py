@@ -142,7 +142,7 @@ class Adjacency:
         """Build from PyG's `edge_index`, (2, edges) in both directions without duplicates."""
         loops = torch.arange(num_nodes, device=edge_index.device).expand(2, -1)
         row, col = torch.cat([edge_index, loops], dim=1)
-        codes = (row * num_nodes + col).sort().values
+        codes = (row * num_nodes + col).sort(stable=True).values
         row, col = codes // num_nodes, codes % num_nodes
         pattern = Pattern.from_rows(row, col, (num_nodes, num_nodes), symmetric=True)
         scale = pattern.crow.diff().float().rsqrt()

@@ -104,7 +104,7 @@ class Links:
         self._first_row = _first_rows(splits).to(device)
 
         def pairs(part: str) -> Tensor:
-            ascending = [decode_pairs(encode_pairs(getattr(split, part)).sort().values) for split in splits]
+            ascending = [decode_pairs(encode_pairs(getattr(split, part)).sort(stable=True).values) for split in splits]
             return _stack(ascending, dim=1).to(device) + self._first_row
 
         self._num_rows = len(splits) * splits[0].num_nodes

@@ -1,0 +1,75 @@
+"""On a GPU: the same as on the CPU, replayed, in a batch, and bit for bit when asked. Skipped where there is none."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+import graphveil as gv
+from graphveil.training.loop import Training
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+ENCODERS = ["gcn", "gat", "hgcn"]
+
+
+def distance(z: Tensor, other: Tensor) -> float:
+    return float((z - other).abs().max() / z.abs().max())
+
+
+@pytest.mark.parametrize("utility", ["links", "labels"])
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_few_rounds_are_those_of_the_cpu(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, encoder: str, utility: str
+) -> None:
+    """Six rounds: three that warm up, and three that are replayed."""
+    recipe = quick.but(rounds=6, head="linear" if utility == "labels" else "bilinear")
+    secret = "labels" if utility == "links" else "links"
+    cpu, gpu = (
+        gv.Veil(utility, secret, encoder, recipe=recipe, device=device).fit(small, small_split)
+        for device in ("cpu", "cuda")
+    )
+    for a, b in zip(cpu.history_, gpu.history_, strict=True):
+        assert a.utility_loss == pytest.approx(b.utility_loss, abs=1e-4)
+        assert a.secret_loss == pytest.approx(b.secret_loss, abs=1e-4)
+    assert distance(cpu.transform(small, small_split), gpu.transform(small, small_split)) < 2e-3
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_deterministic_runs_repeat_bit_for_bit(graph: Data, split: gv.Split, encoder: str) -> None:
+    recipe = gv.Veil(encoder=encoder).recipe.but(rounds=40, warmup=0, deterministic=True)
+    first, second = (
+        gv.Veil(encoder=encoder, recipe=recipe, device="cuda").fit(graph, split).transform(graph, split)
+        for _ in range(2)
+    )
+    assert first.equal(second)
+    assert not torch.are_deterministic_algorithms_enabled(), "the caller's setting is put back"
+
+
+def test_a_batch_equals_its_runs_one_by_one(small: Data, quick: gv.Recipe) -> None:
+    splits = [gv.Split.proportional(small, seed) for seed in range(4)]
+    recipe = quick.but(rounds=6)
+    alone, together = ([gv.Veil(recipe=recipe, seed=seed, device="cuda") for seed in range(4)] for _ in range(2))
+    for veil, split in zip(alone, splits, strict=True):
+        veil.fit(small, split)
+    gv.fit_together(together, small, splits)
+    for one, many, split in zip(alone, together, splits, strict=True):
+        assert distance(one.transform(small, split), many.transform(small, split)) < 2e-3
+
+
+def test_a_run_resumes_where_it_was(small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    class Stop(Exception):  # noqa: N818 - not an error
+        pass
+
+    def stop(training: Training) -> None:
+        if training.round == 25:
+            raise Stop
+
+    recipe = quick.but(rounds=40, patience=40, deterministic=True)
+    whole = gv.Veil(recipe=recipe, device="cuda").fit(small, small_split)
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    with pytest.raises(Stop):
+        gv.Veil(recipe=recipe, device="cuda").fit(small, small_split, checkpoint, stop)
+    resumed = gv.Veil(recipe=recipe, device="cuda").fit(small, small_split, checkpoint)
+    assert [r.round for r in resumed.history_] == [r.round for r in whole.history_]
+    assert resumed.transform(small).equal(whole.transform(small))
