@@ -17,13 +17,10 @@ import typer
 from rich.progress import track
 
 from benchmarks.cell import Cell, Measured, measure
-from benchmarks.table import markdown
+from benchmarks.table import ENCODERS, PAPERS_GRAPHS, markdown
 from graphveil.files import write_atomically, write_json
 from graphveil.training.recipes import default_recipe
-from graphveil.veil import versions
 
-PAPERS_GRAPHS = ("cora", "citeseer", "pubmed")
-ENCODERS = ("gcn", "gat", "hgcn")
 PLAIN_LIMIT = 8 << 30
 """Bytes of one layer's messages, forward and backward, above which the plain way is not tried."""
 
@@ -95,8 +92,10 @@ def main(
     todo = [cell for one in devices for cell in cells(one, largest) if only in f"{cell.work} {cell.graph}"]
     for cell in track(todo, "measuring"):
         rows = [row for row in rows if _key(row) != _key(asdict(cell))]
-        rows.append(run(replace(cell, seconds=seconds)) | {"machine": _machine(cell.device)})
-        write_json(file, {"versions": versions(), "rows": rows})
+        rows.append(
+            run(replace(cell, seconds=seconds)) | {"machine": _machine(cell.device), "torch": torch.__version__}
+        )
+        write_json(file, {"rows": rows})
     text = markdown(rows)
     write_atomically(out / "benchmark.md", lambda temporary: temporary.write_text(text, encoding="utf-8"))
     sys.stdout.write(text)

@@ -1,21 +1,23 @@
 """The Markdown of a benchmark, from its rows alone."""
 
 from collections.abc import Iterable
-from statistics import geometric_mean
+from statistics import geometric_mean, median
 from typing import Any
 
 Row = dict[str, Any]
 PAPERS_GRAPHS = ("cora", "citeseer", "pubmed")
+ENCODERS = ("gcn", "gat", "hgcn")
 
 
 def markdown(rows: list[Row]) -> str:
     """All tables."""
     parts = ["# Benchmark\n", _INTRODUCTION]
     for device in ("cpu", "cuda"):
-        own = [row for row in rows if row["device"] == device]
+        own = sorted((row for row in rows if row["device"] == device), key=_order)
         if own:
-            bandwidth = max(row["bandwidth"] for row in own)
-            parts += [f"## {device}: {own[0]['machine']}, a copy moves {bandwidth / 1e9:,.0f} GB/s\n"]
+            bandwidth = median(row["bandwidth"] for row in own if row["bandwidth"])
+            where = f"{own[0]['machine']}, torch {own[0]['torch']}"
+            parts += [f"## {device}: {where}, a copy moves {bandwidth / 1e9:,.0f} GB/s\n"]
             parts += [_summary(own), _rounds(own), _batches(own), _protects(own), _splits(own)]
     return "\n".join(part for part in parts if part)
 
@@ -58,11 +60,11 @@ def _rounds(rows: Iterable[Row]) -> str:
         ratio = f"{times['plain'] / times['ours']:.1f}" if "plain" in times else ""
         bound, over = ("", "")
         if times and row["work"] == "round":
-            bound, over = f"{_bound(row):.2f} ms", f"{times['ours'] / _bound(row):.1f}"
-        peak_plain = f"{row['peak_plain']:,.0f}" if "peak_plain" in row else ""
+            bound, over = f"{_bound(row):.3g} ms", f"{times['ours'] / _bound(row):.1f}"
+        peaks = [f"{row[name]:,.0f}" if row.get(name) else "" for name in ("peak", "peak_plain")]
         lines.append(
             f"| {row['work']} | {row['encoder']} | {_graph(row)} | {_milliseconds(row, 'ours')}"
-            f" | {_milliseconds(row, 'plain')} | {ratio} | {bound} | {over} | {row['peak']:,.0f} | {peak_plain} |"
+            f" | {_milliseconds(row, 'plain')} | {ratio} | {bound} | {over} | {peaks[0]} | {peaks[1]} |"
         )
     return "\n".join(lines) + "\n"
 
@@ -102,7 +104,7 @@ def _splits(rows: Iterable[Row]) -> str:
             times = row["milliseconds"]
             lines.append(
                 f"| {_graph(row)} | {_milliseconds(row, 'ours')} | {_milliseconds(row, 'plain')}"
-                f" | {times['plain'] / times['ours']:.2f} | {_bound(row):.2f} ms | {row['peak']:,.0f} |"
+                f" | {times['plain'] / times['ours']:.2f} | {_bound(row):.3g} ms | {row['peak']:,.0f} |"
             )
     return "\n".join(lines) + "\n" if len(lines) > 2 else ""
 
@@ -110,7 +112,7 @@ def _splits(rows: Iterable[Row]) -> str:
 def _summary(rows: list[Row]) -> str:
     """The ratios that matter, in one sentence each."""
     told = []
-    for encoder in ("gcn", "gat", "hgcn"):
+    for encoder in ENCODERS:
         ratios = [
             row["milliseconds"]["plain"] / row["milliseconds"]["ours"]
             for row in rows
@@ -135,7 +137,7 @@ def _summary(rows: list[Row]) -> str:
 def _growth(rows: list[Row]) -> list[str]:
     """What ten times the edges cost, from 10^5 on."""
     lines = []
-    for encoder in ("gcn", "gat", "hgcn"):
+    for encoder in ENCODERS:
         own = {
             int(row["graph"]): row
             for row in rows
@@ -151,6 +153,13 @@ def _growth(rows: list[Row]) -> list[str]:
                 f" {', '.join(f'{p:.1f}' for p in peaks)} times the memory (from 10^5 up to {max(own):,} edges)"
             )
     return lines
+
+
+def _order(row: Row) -> tuple[str, int, bool, int]:
+    """By work, encoder and graph: the paper's first, then the generated ones by size."""
+    generated = row["graph"].isdigit()
+    place = int(row["graph"]) if generated else PAPERS_GRAPHS.index(row["graph"])
+    return row["work"], ("", *ENCODERS).index(row["encoder"]), generated, place
 
 
 def _edges(row: Row) -> int:

@@ -10,12 +10,24 @@ import pytest
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_python_example(tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def run_python(code: str, folder: Path) -> str:
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert re.match(r"utility \d\d\.\d\d% auc; the joint adversary reads", done.stdout)
+    return done.stdout
+
+
+def test_the_first_example(tmp_path: Path) -> None:
+    assert re.match(r"utility \d\d\.\d\d% auc; the joint adversary reads", run_python(EXAMPLES[0], tmp_path))
     assert (tmp_path / "runs" / "cora" / "model.safetensors").exists()
+
+
+def test_the_example_of_a_batch(tmp_path: Path) -> None:
+    lines = run_python(EXAMPLES[1], tmp_path).splitlines()
+    assert [line.split()[:2] for line in lines] == [["0.5", "0"], ["0.5", "1"], ["1.0", "0"], ["1.0", "1"]]
+    assert len(EXAMPLES) == 2
 
 
 COMMANDS = [line for line in README.splitlines() if line.startswith("graphveil ")]

@@ -32,12 +32,14 @@ def test_the_verdict_is_from_the_mean(tmp_path: Path) -> None:
     assert "**no, 0.5 short**" in markdown(cells, tmp_path)
 
 
-def test_only_what_stands_between_the_markers_is_written_anew() -> None:
-    first, second = unprotected.MARKERS
-    text = f"# Results\n{first}\nold\n{second}\nthe end\n"
-    assert unprotected.put_between_markers(text, "new") == f"# Results\n{first}\nnew\n{second}\nthe end\n"
+def test_only_what_stands_between_the_marks_is_written_anew() -> None:
+    between = unprotected.marks("one")
+    first, second = between
+    other = "\n".join(unprotected.marks("another"))
+    text = f"# Results\n{first}\nold\n{second}\n{other}\n"
+    assert unprotected.put_between_marks(text, between, "new") == f"# Results\n{first}\nnew\n{second}\n{other}\n"
     with pytest.raises(GraphveilError, match="no place for the table"):
-        unprotected.put_between_markers("# Results\n", "new")
+        unprotected.put_between_marks(f"# Results\n{other}\n", between, "new")
 
 
 def test_a_result_is_known_by_all_that_decides_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """The 18 unprotected cells of the paper's Tables 2(a) and 3(a): what an encoder reaches when nothing is hidden.
 
     python -m graphveil.experiments.unprotected --seeds 5 --jobs 2 --out RESULTS.md
+    python -m graphveil.experiments.unprotected --kept labels --seeds 20 --table "labels, 20 splits" --out RESULTS.md
 
 Each cell and seed is one training with lambda = 1 on the paper's split of that seed; its result lies in one file, so a
 killed run goes on where it was. The adversary is the paper's (linear, bilinear or Fermi-Dirac, 20 labels a class); at
@@ -23,7 +24,7 @@ import typer
 from rich.progress import track
 
 from graphveil.data import Split, digest, load
-from graphveil.errors import GraphveilError
+from graphveil.errors import GraphveilError, unknown
 from graphveil.files import write_atomically, write_json
 from graphveil.training.recipes import Adversary
 from graphveil.veil import Veil, versions
@@ -114,9 +115,6 @@ def markdown(cells: Iterable[Cell], folder: Path) -> str:
     return "\n".join(lines)
 
 
-MARKERS = ("<!-- unprotected: begin -->", "<!-- unprotected: end -->")
-
-
 def main(
     out: Annotated[Path, typer.Option(help="The Markdown file whose marked part is written anew.")] = Path(
         "RESULTS.md"
@@ -124,27 +122,37 @@ def main(
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, ...")] = 5,
     jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time, one thread each.")] = 2,
     results: Annotated[Path, typer.Option(help="The folder of finished cells.")] = Path("runs/unprotected"),
+    kept: Annotated[str, typer.Option(help="'links', 'labels' or 'both'.")] = "both",
+    table: Annotated[str, typer.Option(help="The name in the marks between which the table stands.")] = "unprotected",
 ) -> None:
     """Run what is not there yet, and write the table."""
-    cells = [Cell(*key, seed) for key in product(UTILITIES, DATASETS, ENCODERS) for seed in range(seeds)]
+    if kept not in ("both", *UTILITIES):
+        raise unknown("--kept", kept, ("both", *UTILITIES))
+    utilities = UTILITIES if kept == "both" else (kept,)
+    cells = [Cell(*key, seed) for key in product(utilities, DATASETS, ENCODERS) for seed in range(seeds)]
     missing = [cell for cell in cells if not cell.file(results).exists()]
     work = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")(
         joblib.delayed(run_cell)(cell, results) for cell in missing
     )
     for _ in track(work, f"{len(missing)} of {len(cells)} trainings", total=len(missing)):
         pass
-    text = out.read_text(encoding="utf-8") if out.exists() else "# Results\n\n" + "\n".join(MARKERS) + "\n"
-    text = put_between_markers(text, markdown(cells, results))
+    text = out.read_text(encoding="utf-8") if out.exists() else "# Results\n\n" + "\n".join(marks(table)) + "\n"
+    text = put_between_marks(text, marks(table), markdown(cells, results))
     write_atomically(out, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
-def put_between_markers(text: str, table: str) -> str:
-    """The text with what stood between the markers replaced."""
-    before, first, rest = text.partition(MARKERS[0])
-    _, second, after = rest.partition(MARKERS[1])
+def marks(table: str) -> tuple[str, str]:
+    """The lines between which a table stands."""
+    return f"<!-- {table}: begin -->", f"<!-- {table}: end -->"
+
+
+def put_between_marks(text: str, between: tuple[str, str], table: str) -> str:
+    """The text with what stood between the marks replaced."""
+    before, first, rest = text.partition(between[0])
+    _, second, after = rest.partition(between[1])
     if not (first and second):
         raise GraphveilError(
-            f"the file has no place for the table: put the lines {' and '.join(MARKERS)} where it goes."
+            f"the file has no place for the table: put the lines {' and '.join(between)} where it goes."
         )
     return f"{before}{first}\n{table}\n{second}{after}"
 

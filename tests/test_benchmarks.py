@@ -1,0 +1,111 @@
+"""The plain way computes what ours computes, and the bound and the tables are what they say."""
+
+import pytest
+import torch
+from benchmarks.bound import round_bytes
+from benchmarks.cell import Cell as BenchmarkCell
+from benchmarks.cell import load_graph, our_round, take_turns
+from benchmarks.plain import ENCODERS, PlainBilinear, PlainFermiDirac, PlainTraining
+from benchmarks.table import markdown
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+import graphveil as gv
+from graphveil.models.heads import Bilinear, FermiDirac
+from graphveil.training.inputs import adjacency, features
+from graphveil.training.recipes import default_recipe
+from graphveil.veil import start
+
+CPU = torch.device("cpu")
+
+
+def copy_weights(ours: nn.Module, plain: nn.Module) -> None:
+    """Ours has (in, out) where PyG has (out, in)."""
+    weights = dict(ours.named_parameters())
+    names = {
+        "first.lin.weight": "first.weight",
+        "second.lin.weight": "second.weight",
+        "first.bias": "bias_first" if "bias_first" in weights else "first.bias",
+        "second.bias": "bias_second" if "bias_second" in weights else "second.bias",
+        "first.att_src": "first.sender",
+        "first.att_dst": "first.receiver",
+        "second.att_src": "second.sender",
+        "second.att_dst": "second.receiver",
+        "first.weight": "first.linear.weight",
+        "second.weight": "second.linear.weight",
+        "biases.0": "first.linear.bias",
+        "biases.1": "second.linear.bias",
+        "curvatures.0": "first.raw_curvature",
+        "curvatures.1": "second.raw_curvature",
+    }
+    with torch.no_grad():
+        for name, parameter in plain.named_parameters():
+            value = weights[names[name]]
+            parameter.copy_(value.t() if name.endswith("weight") else value.view(parameter.shape))
+
+
+@pytest.mark.parametrize("name", ["gcn", "gat", "hgcn"])
+def test_the_plain_encoders_are_ours(small: Data, small_split: gv.Split, name: str) -> None:
+    recipe = default_recipe("links", name)
+    veil = gv.Veil(encoder=name, recipe=recipe)
+    torch.manual_seed(0)
+    ours = veil._build(40, {"utility": 2, "secret": 3})["encoder"].eval()
+    with torch.no_grad():
+        for parameter in ours.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))  # biases are not zero
+    plain = ENCODERS[name](40, recipe).eval()
+    copy_weights(ours, plain)
+    x = features(small, recipe.normalize_features, 1, CPU)
+    z: Tensor = ours(x, adjacency(small, [small_split], CPU)).detach()
+    dense = x if isinstance(x, Tensor) else x.to_dense()
+    difference = plain(dense, small_split.message_edge_index).detach() - z
+    assert difference.abs().max() < 1e-5 * z.abs().max()
+
+
+def test_the_plain_heads_are_ours() -> None:
+    z_u, z_v = torch.randn(2, 50, 6).unbind()
+    assert torch.allclose(PlainBilinear(6)(z_u, z_v), Bilinear(6)(z_u, z_v), rtol=0, atol=1e-5)
+    assert torch.allclose(PlainFermiDirac()(z_u, z_v), FermiDirac(6)(z_u, z_v), rtol=1e-3, atol=1e-2)
+
+
+def test_both_sides_learn_and_take_turns(graph: Data, split: gv.Split) -> None:
+    recipe = default_recipe("links", "gcn")
+    training = start([gv.Veil(recipe=recipe, device="cpu")], graph, [split])
+    plain = PlainTraining(graph, split, "gcn", recipe, CPU)
+    before = [p.detach().clone() for p in plain.encoder.parameters()]
+    cell = BenchmarkCell("round", "", "gcn", ("ours", "plain"), seconds=0.0)
+    measured = take_turns({"ours": our_round(training), "plain": plain.round}, cell)
+    assert measured.repeats == 3
+    assert set(measured.milliseconds) == {"ours", "plain"}
+    assert training.round == 4
+    assert not any(a.equal(b) for a, b in zip(before, plain.encoder.parameters(), strict=True))
+
+
+def test_the_bound_by_hand() -> None:
+    """2 nodes, 3 features, 4 entries, 5 pairs, 6 weights, 10 hidden and 7 output channels.
+
+    Forward (24 + 80) + (32 + 160) + (80 + 56) + (32 + 112), heads 2 * 5 * 12 + 3 * 56, backward (32 + 112) + (80 + 56)
+    + (56 + 160) + (32 + 160) + (24 + 80), optimiser 7 * 6 * 4.
+    """
+    recipe = gv.Recipe(hidden_channels=10, out_channels=7)
+    assert round_bytes(2, 3, 4, 5, 6, recipe) == 576 + 288 + 792 + 168
+
+
+def test_the_tables_are_made_from_the_rows_alone() -> None:
+    row = {"work": "round", "graph": "cora", "encoder": "gcn", "device": "cpu", "runs": 1, "machine": "here"}
+    row |= {"milliseconds": {"ours": 2.0, "plain": 30.0}, "spread": {"ours": 0.1, "plain": 0.2}, "rounds": 0}
+    row |= {"bytes": 10**6, "bandwidth": 1e9, "peak": 100.0, "peak_plain": 200.0, "repeats": 3, "torch": "2.0"}
+    rows = [row, row | {"graph": "citeseer"}, row | {"graph": "pubmed"}]
+    rows += [row | {"graph": str(n), "milliseconds": {"ours": n / 10**4}, "peak": n / 100} for n in (10**5, 10**6)]
+    rows += [row | {"encoder": "gat", "milliseconds": {}, "fault": "killed", "peak": 0}]
+    rows += [row | {"device": "cuda", "runs": r, "milliseconds": {"ours": 1.0 * r}} for r in (1, 10)]
+    text = markdown(rows)
+    assert "gcn: a round is 15.0 times faster than plain" in text
+    assert "| round | gcn | cora | 2.00 ms (±5 %) | 30 ms (±10 %) | 15.0 | 1 ms | 2.0 | 100 | 200 |" in text
+    assert "ten times the edges cost 10.0 times the time and 10.0 times the memory" in text
+    assert "| round | gat | cora | killed |" in text
+    assert "| round, gcn | cora | 1.00 ms (±5 %) | 10 ms (±5 %) | 10.00 | 100 |" in text
+
+
+def test_a_generated_graph_has_the_edges_it_is_called_by() -> None:
+    assert load_graph("20000").edge_index.size(1) == 40_000
