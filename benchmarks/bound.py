@@ -1,9 +1,9 @@
 """The lower bound: the bytes that a round must move, over the bandwidth of a plain copy.
 
-Counted is compulsory traffic alone. A product with the whole graph must be finished before the next can start, so each
-stage reads its operands once and writes its result once; whatever could be fused into a stage costs nothing, rows that
-a product reads again and again are counted once, and so is what fits into a cache. No program moves less, and none
-written with a library's separate kernels moves so little.
+Counted is compulsory traffic alone: a product with the whole graph must be finished before what follows can start, so
+that its operand is written and read once; everything between two such products is row by row and counts as fused; rows
+that a product reads again and again count once. Kernels written one by one, as a library's are, move several times as
+much, and a graph that fits into a cache can even be faster.
 """
 
 import time
@@ -35,13 +35,19 @@ def round_bytes(num_nodes: int, features: int, entries: int, pairs: int, weights
 
     Args:
         features: entries of the feature matrix. entries: of the adjacency, self-loops included.
-        pairs: that the utility is learned from in a round. weights: of all three players.
+        pairs: that the utility is learned from in a round. weights: of the encoder; those of the heads are few.
     """
     hidden, out = (num_nodes * c * FLOAT for c in (recipe.hidden_channels, recipe.out_channels))
     x, graph = features * (FLOAT + INDEX), entries * (FLOAT + INDEX)
-    forward = [x + hidden, graph + 2 * hidden, hidden + out, graph + 2 * out]
-    # pairs and their answers are read forward and backward; the embeddings are read, and their gradient is written
-    heads = [2 * pairs * (2 * INDEX + FLOAT) + 3 * out]
-    backward = [graph + 2 * out, hidden + out, out + 2 * hidden, graph + 2 * hidden, x + hidden]
+    forward = [
+        x + hidden,  # X W1
+        graph + hidden + hidden + out,  # A (.), relu, dropout; kept for the way back; W2
+        graph + out + out,  # A (.)
+    ]
+    heads = [pairs * (2 * INDEX + FLOAT) + out + out]  # pairs and answers, z in, its gradient out
+    backward = [
+        graph + out + hidden + hidden,  # A (.), the gradient of W2 with what was kept, back through dropout and relu
+        graph + hidden + x,  # A (.) and the gradient of W1
+    ]
     optimizer = [7 * weights * FLOAT]
     return sum(forward + heads + backward + optimizer)

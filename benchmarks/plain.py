@@ -147,8 +147,11 @@ class PlainTraining:
         head = PlainBilinear(recipe.out_channels) if recipe.head == "bilinear" else PlainFermiDirac()
         self.predictor = head.to(device)
         self.adversary = nn.Linear(recipe.out_channels, self.classes).to(device)
-        modules = (self.encoder, self.predictor, self.adversary)
-        self.optimizers = [torch.optim.Adam(module.parameters(), lr=0.005) for module in modules]
+        self.optimizers = [
+            torch.optim.Adam(self.encoder.parameters(), lr=recipe.lr_encoder, weight_decay=recipe.weight_decay),
+            torch.optim.Adam(self.predictor.parameters(), lr=recipe.lr_utility),
+            torch.optim.Adam(self.adversary.parameters(), lr=recipe.lr_adversary),
+        ]
         self.clip = recipe.clip
 
     def round(self) -> None:
@@ -156,7 +159,9 @@ class PlainTraining:
         num_nodes = self.x.size(0)
         nonlinks = negative_sampling(self.edge_index, num_nodes, self.links.size(1))
         pairs = torch.cat([self.links, nonlinks], dim=1)
-        target = torch.cat([torch.ones(self.links.size(1)), torch.zeros(nonlinks.size(1))]).to(self.x.device)
+        device = self.x.device
+        ones, zeros = torch.ones(self.links.size(1), device=device), torch.zeros(nonlinks.size(1), device=device)
+        target = torch.cat([ones, zeros])
         z = self.encoder(self.x, self.edge_index)
 
         loss = F.cross_entropy(self.adversary(z.detach()[self.nodes]), self.y)

@@ -28,8 +28,8 @@ come from turns taken in one process.
 - **round**: one round of Algorithm 1 (links kept, labels hidden, lambda 0.5) with the paper's linear adversary, in the
   default sizes of each encoder. *Our adversary* is the default of `graphveil protect`: an MLP with five steps a round.
 - **plain**: the same round on PyG's stock layers with dense features and edge lists (`benchmarks/plain.py`).
-- **bound**: the bytes a round must move (`benchmarks/bound.py`: compulsory traffic, every array once a stage, all
-  fused that could be) over the bandwidth of a copy measured then and there.
+- **bound**: the bytes a round must move (`benchmarks/bound.py`: what a product with the whole graph parts is written
+  and read once, everything else counts as fused) over the bandwidth of a copy measured then and there.
 - Times are medians of interleaved turns, with half the distance of the quartiles in per cent; memory is the peak of a
   process of its own, Python and torch included, or on a GPU the peak that torch has allocated.
 """

@@ -57,7 +57,7 @@ PINNED_BITS = [[-1708907620, 178654838, -1503386516, 794265030]]
 PINNED_INTEGERS = [[79648327, 358791371, 735080052]]
 
 
-@pytest.mark.parametrize("probability", [0.0, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("probability", [1e-5, 0.1, 0.5, 0.9, 1 - 1e-6, 1.0])
 def test_coins_have_their_probability(probability: float) -> None:
     coins = noise([0]).coins(probability, 400_001)
     assert coins.shape == (1, 400_001)

@@ -9,6 +9,8 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.data import UNKNOWN
+from graphveil.models.encoders import GCN
+from graphveil.models.stack import is_batched
 from graphveil.training.loop import Training
 from graphveil.veil import start
 
@@ -172,3 +174,49 @@ def test_no_run_sees_another_runs_nodes(small: Data, splits: list[gv.Split], qui
         (gradient,) = torch.autograd.grad(log_q[1].sum(), z)
         assert gradient[1].abs().sum() > 0
         assert gradient[0].abs().sum() == gradient[2].abs().sum() == 0
+
+
+def test_other_message_edges_are_another_batch(small: Data, quick: gv.Recipe) -> None:
+    """All else of the two splits is of the same size, but the graph is not."""
+    splits = [gv.Split.proportional(small, seed, message_edges=edges) for seed, edges in ((3, "train"), (4, "all"))]  # type: ignore[arg-type]
+    recipe = quick.but(rounds=6, head="linear")
+    alone, together = both_ways(
+        small,
+        splits,
+        lambda: veils(recipe, utility="labels", secret="links", encoder="gat")[:2],
+    )
+    for one, many, split in zip(alone, together, splits, strict=True):
+        assert distance(one.transform(small, split), many.transform(small, split)) < 1e-3
+
+
+def test_instances_of_one_class_are_not_alike(small: Data, splits: list[gv.Split], quick: gv.Recipe) -> None:
+    encoders = [GCN(40, 8, 4, smoothing=times) for times in (0, 6)]
+    two = [gv.Veil(encoder=encoder, recipe=quick, device="cpu") for encoder in encoders]
+    with pytest.raises(gv.GraphveilError, match="differ in more than seed and tradeoff"):
+        gv.fit_together(two, small, splits[:2])
+
+
+class Promising(Own):
+    """Says that it can be stacked, but draws from torch's generator."""
+
+    batched = True
+
+    def __init__(self, in_channels: int, out_channels: int, **_: object) -> None:
+        super().__init__(in_channels, out_channels)
+        self.drop = nn.Dropout(0.3)
+
+
+class Buffered(Own):
+    """Says that it can be stacked, but has a buffer."""
+
+    batched = True
+
+    def __init__(self, in_channels: int, out_channels: int, **_: object) -> None:
+        super().__init__(in_channels, out_channels)
+        self.register_buffer("scale", torch.ones(out_channels))
+
+
+@pytest.mark.parametrize("encoder", [Promising, Buffered])
+def test_a_promise_that_cannot_be_kept_is_not_relied_on(encoder: type[nn.Module]) -> None:
+    assert not is_batched(encoder(3, 2))
+    assert is_batched(GCN(3, 4, 2))

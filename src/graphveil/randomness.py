@@ -64,9 +64,10 @@ class Noise:
         return x
 
     def coins(self, probability: float, count: int) -> Tensor:
-        """1 with `probability`, in steps of 2^-16, else 0, (runs, count) int16; comparing into bool is far slower."""
+        """1 with `probability`, in steps of 2^-16 from there to 1, else 0, (runs, count) int16: bool is far slower."""
         halves = self.bits((count + 1) // 2).view(torch.int16)
-        return halves.lt_(round(probability * 65536) - 32768)[:, :count].contiguous()
+        ones = min(max(round(probability * 65536), 1), 65536)  # of the 65,536 values that a half may have
+        return halves.le_(ones - 32769)[:, :count].contiguous()
 
     def ascending_integers(self, high: int, count: int) -> Tensor:
         """Uniform integers of [0, high), each run's in ascending order, (runs, count) int64; high is below 2^53."""

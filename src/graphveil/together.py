@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from torch import nn
 from torch_geometric.data import Data
 
 from graphveil.data import Split
@@ -49,7 +50,9 @@ def fit_together(
 
 def _shared_config(veil: Veil) -> dict[str, Any]:
     """What all veils of a batch must have in common."""
-    return veil.config() | {"seed": None, "tradeoff": None, "device": veil.device}
+    specs = (veil.encoder, veil.recipe.head, veil.adversary.head)
+    instances = [id(spec) for spec in specs if isinstance(spec, nn.Module)]  # two of a class may be set up differently
+    return veil.config() | {"seed": None, "tradeoff": None, "device": veil.device, "instances": instances}
 
 
 def _batches(veils: Sequence[Veil], graph: Data, splits: Sequence[Split]) -> list[list[int]]:

@@ -1,6 +1,9 @@
 import pytest
 import torch
+from torch import Tensor
+from torch_geometric.data import Data
 
+import graphveil as gv
 from graphveil.errors import GraphveilError
 from graphveil.models import LINK_HEADS, NODE_HEADS, build_encoder, build_head
 from graphveil.models.build import EdgeIndexEncoder, spec_name
@@ -71,3 +74,23 @@ def test_a_head_of_the_wrong_kind_is_refused() -> None:
     with pytest.raises(GraphveilError, match="unknown link head 'linear': choose one of bilinear"):
         build_head("linear", "links", 5, 2)
     assert isinstance(build_head("linear", "labels", 5, 2), LinearClassifier)
+
+
+class Constant(Bilinear):
+    """A head of one's own made from ours."""
+
+    def forward(self, z_u: Tensor, z_v: Tensor) -> Tensor:
+        del z_v
+        return z_u.sum(dim=-1) * 0 + self.bias
+
+
+def test_a_head_made_from_the_bilinear_one_is_asked_itself(small: Data, small_split: gv.Split) -> None:
+    recipe = gv.Recipe(rounds=3, hidden_channels=8, out_channels=4, head=Constant)
+    veil = gv.Veil(recipe=recipe, device="cpu").fit(small, small_split)
+    assert veil.score(small, small_split).utility == 0.5, "a constant tells nothing"
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, -0.2, float("nan")])
+def test_dropout_is_at_least_0_and_below_1(p: float) -> None:
+    with pytest.raises(gv.GraphveilError, match="expected at least 0 and below 1"):
+        build_encoder("gat", in_channels=5, hidden_channels=8, out_channels=3, attention_dropout=p)

@@ -140,9 +140,9 @@ class Split:
             )
 
     def sizes(self, graph: Data, targets: Sequence[str]) -> tuple[int, ...]:
-        """How many pairs, and how many nodes whose targets are known, each part has."""
+        """How many links messages pass along, and how many pairs and nodes with known targets each part has."""
         parts = [getattr(self, field.name) for field in fields(self) if field.name.endswith(("links", "nodes"))]
-        sizes = [part.size(-1) for part in parts if isinstance(part, Tensor)]
+        sizes = [self.message_pairs.size(1), *(part.size(-1) for part in parts if isinstance(part, Tensor))]
         for name in targets:
             if name != "links":
                 known = node_classes(graph, name).cpu() != UNKNOWN

@@ -53,11 +53,14 @@ class Dropout(nn.Module):
     """Dropout of dense values or of a sparse matrix's entries.
 
     Attributes:
-        noise: where a training draws from; without it, torch's global generator.
+        noise: where a training draws from, once a step: called twice in a step, it drops the same twice. Without it,
+            torch's global generator.
     """
 
     def __init__(self, p: float) -> None:
         super().__init__()
+        if not 0 <= p < 1:
+            raise ValueError(f"dropout of {p}: expected at least 0 and below 1")
         self.p = p
         self.noise: Noise | None = None
 

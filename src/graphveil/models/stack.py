@@ -1,7 +1,8 @@
 """Many modules of one kind as one: every weight stacked along a leading dimension of runs.
 
-A module can be stacked if it says `batched = True`: its `forward` then works on (runs, n, channels) with weights
-(runs, ...) as it does without the runs, and reads nothing back from a GPU on its way.
+A module can be stacked if its class says `batched = True`: its `forward` then works on (runs, n, channels) with weights
+(runs, ...) as it does without the runs, draws only from `graphveil.models.layers.Dropout`, and reads nothing back from
+a GPU on its way.
 """
 
 from collections.abc import Sequence
@@ -9,11 +10,14 @@ from copy import deepcopy
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
 
 
 def is_batched(module: nn.Module) -> bool:
-    """Whether the class itself, not a parent of it, says that it can be stacked."""
-    return vars(type(module)).get("batched", False) is True
+    """Whether the class itself, not a parent of it, says that it can be stacked, and nothing in it says otherwise."""
+    promised = vars(type(module)).get("batched", False) is True
+    own_dropout = any(isinstance(part, _DropoutNd) for part in module.modules())
+    return promised and not own_dropout and not list(module.buffers())
 
 
 def stack(modules: Sequence[nn.Module]) -> nn.Module:

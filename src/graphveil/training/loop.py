@@ -16,6 +16,7 @@ its own seed, split, trade-off, clipping, selection and end.
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -137,9 +138,8 @@ class Training:
         A run that diverges is a `DivergedError`: raised if it is the only one, else in its record.
         """
         replayed = self._device.type == "cuda" and self._all_ours
-        one_round = Replay(self._one_round) if replayed else self._one_round
-        generators = torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else [])
-        with generators, kept_memory():
+        one_round = Replay(self._one_round, self._device) if replayed else self._one_round
+        with nullcontext() if self._all_ours else torch.random.fork_rng(), kept_memory():
             while not self.finished:
                 self._clock.fill_(self.round * self.recipe.inner_steps)
                 one_round()

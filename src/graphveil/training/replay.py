@@ -15,23 +15,29 @@ WARM_UP = 3
 class Replay:
     """A function without arguments or result that works in place on the same tensors in every call."""
 
-    def __init__(self, function: Callable[[], None]) -> None:
-        self._function = function
+    def __init__(self, function: Callable[[], None], device: torch.device) -> None:
+        self._function, self._device = function, device
+        self._stream = torch.cuda.Stream(device)  # recording wants a stream that is not the default one
         self._calls = 0
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def __call__(self) -> None:
         """Do once what the function does."""
+        with torch.cuda.device(self._device):
+            if self._calls < WARM_UP:
+                self._warm_up()
+            elif self._graph is None:
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph, stream=self._stream):  # records, and does not run
+                    self._function()
+                self._graph = graph
+            if self._graph is not None:
+                self._graph.replay()
         self._calls += 1
-        if self._graph is None and self._calls > WARM_UP:
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):  # records, and does not run
-                self._function()
-        if self._graph is not None:
-            self._graph.replay()
-            return
-        aside = torch.cuda.Stream()
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):  # recording wants a warm-up on a stream that is not the default one
+
+    def _warm_up(self) -> None:
+        default = torch.cuda.current_stream()
+        self._stream.wait_stream(default)
+        with torch.cuda.stream(self._stream):
             self._function()
-        torch.cuda.current_stream().wait_stream(aside)
+        default.wait_stream(self._stream)

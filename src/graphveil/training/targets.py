@@ -120,7 +120,7 @@ class Links:
         return self._examples(self._links, nonlinks, self._link_pattern)
 
     def log_probabilities(self, head: nn.Module, rows: Rows) -> Tensor:
-        if isinstance(head, Bilinear) and isinstance(rows.examples, PairExamples):
+        if type(head) is Bilinear and isinstance(rows.examples, PairExamples):
             logit = head.at(rows.z, (rows.examples.links, rows.examples.nonlinks))
         else:
             logit = head(*rows.gathered)
