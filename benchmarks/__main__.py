@@ -92,9 +92,8 @@ def main(
     todo = [cell for one in devices for cell in cells(one, largest) if only in f"{cell.work} {cell.graph}"]
     for cell in track(todo, "measuring"):
         rows = [row for row in rows if _key(row) != _key(asdict(cell))]
-        rows.append(
-            run(replace(cell, seconds=seconds)) | {"machine": _machine(cell.device), "torch": torch.__version__}
-        )
+        where = {"machine": _machine(cell.device), "torch": torch.__version__, "commit": _commit()}
+        rows.append(run(replace(cell, seconds=seconds)) | where)
         write_json(file, {"rows": rows})
     text = markdown(rows)
     write_atomically(out / "benchmark.md", lambda temporary: temporary.write_text(text, encoding="utf-8"))
@@ -103,6 +102,15 @@ def main(
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("work", "graph", "encoder", "device", "runs"))
+
+
+def _commit() -> str:
+    """The code that was measured, so that rows of an older one can be told."""
+    command = ["git", "rev-parse", "--short=7", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
 
 
 def _machine(device: str) -> str:

@@ -20,10 +20,8 @@ import graphveil as gv
 from benchmarks.bound import INDEX, copy_bandwidth, round_bytes
 from benchmarks.plain import PlainTraining
 from graphveil.run import protect
-from graphveil.training.loop import Training
 from graphveil.training.memory import kept_memory
 from graphveil.training.recipes import default_recipe
-from graphveil.training.replay import Replay
 from graphveil.veil import start
 
 PAPERS_ADVERSARY = gv.Adversary("linear", steps=1, knows="few")
@@ -102,7 +100,7 @@ def rounds(graph: Data, cell: Cell, device: torch.device) -> Measured:
     sides: dict[str, Callable[[], None]] = {}
     our_peak = 0.0
     if "ours" in cell.sides:
-        sides["ours"] = our_round(start(veils, graph, splits))
+        sides["ours"] = start(veils, graph, splits).advance
         if device.type == "cuda":
             for _ in range(5):
                 sides["ours"]()
@@ -123,18 +121,6 @@ def rounds(graph: Data, cell: Cell, device: torch.device) -> Measured:
         recipe=endless,
     )
     return result
-
-
-def our_round(training: Training) -> Callable[[], None]:
-    """What `Training.run` does between two looks at the validation part."""
-    inside = Replay(training._one_round, training._device) if training._device.type == "cuda" else training._one_round
-
-    def one_round() -> None:
-        training._clock.fill_(training.round % training.recipe.rounds)
-        inside()
-        training.round += 1
-
-    return one_round
 
 
 def whole_protect(graph: Data, cell: Cell) -> Measured:

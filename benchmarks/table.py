@@ -16,7 +16,8 @@ def markdown(rows: list[Row]) -> str:
         own = sorted((row for row in rows if row["device"] == device), key=_order)
         if own:
             bandwidth = median(row["bandwidth"] for row in own if row["bandwidth"])
-            where = f"{own[0]['machine']}, torch {own[0]['torch']}"
+            commits = ", ".join(sorted({row["commit"] for row in own}))
+            where = f"{own[0]['machine']}, torch {own[0]['torch']}, commit {commits}"
             parts += [f"## {device}: {where}, a copy moves {bandwidth / 1e9:,.0f} GB/s\n"]
             parts += [_summary(own), _rounds(own), _batches(own), _protects(own), _splits(own)]
     return "\n".join(part for part in parts if part)

@@ -35,7 +35,7 @@ from graphveil.models import (
     build_head,
 )
 from graphveil.models.build import Spec, spec_name
-from graphveil.models.stack import of_run, stack
+from graphveil.models.stack import load_parts, of_run, stack
 from graphveil.randomness import global_stream
 from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
 from graphveil.training.inputs import adjacency, features, pick_device, repeatable
@@ -240,7 +240,7 @@ class Veil:
             )
             veil.in_channels_, veil.classes_ = shapes["in_channels"], shapes["classes"]
             veil.modules_ = veil._build(veil.in_channels_, veil.classes_)
-            _load_parts(veil.modules_, weights)
+            load_parts(veil.modules_, weights)
             veil.best_round_, veil.history_ = record["selected_round"], []
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
             raise GraphveilError(
@@ -264,7 +264,7 @@ class Veil:
         """Take over the selected state of one run."""
         state = of_run(training.best, run, len(training.records))
         self.modules_ = self._build(self.in_channels_, self.classes_)
-        _load_parts(self.modules_, state)
+        load_parts(self.modules_, state)
         record = training.records[run]
         self.history_, self.best_round_ = record.history, record.best_round
 
@@ -343,12 +343,6 @@ def versions() -> dict[str, str]:
     """The versions that a result depends on."""
     modules = (graphveil, torch, torch_geometric, numpy)
     return {module.__name__: str(module.__version__) for module in modules}
-
-
-def _load_parts(modules: Mapping[str, nn.Module], state: Mapping[str, Tensor]) -> None:
-    for part, module in modules.items():
-        prefix = f"{part}."
-        module.load_state_dict({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
 
 
 def _known_spec(kind: str, given: Spec | None, saved: str) -> Spec:

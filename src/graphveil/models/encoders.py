@@ -120,8 +120,7 @@ class Attention(nn.Module):
             nn.init.xavier_uniform_(parameter)
 
     def forward(self, x: Features, pattern: Pattern) -> Tensor:
-        product = x @ self.weight if isinstance(x, SparseMatrix) else times(x, self.weight)
-        h = product.unflatten(-1, self.sender.shape[-2:])
+        h = times(x, self.weight).unflatten(-1, self.sender.shape[-2:])
         heads = self.sender.size(-2)
         scores = [(h * way[..., None, :, :]).sum(-1).reshape(-1, heads) for way in (self.sender, self.receiver)]
         share = attention_shares(scores[0], scores[1], pattern)

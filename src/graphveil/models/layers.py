@@ -27,7 +27,7 @@ class Linear(nn.Module):
         nn.init.xavier_uniform_(self.weight)
 
     def forward(self, x: Features) -> Tensor:
-        return x @ self.weight if isinstance(x, SparseMatrix) else times(x, self.weight)
+        return times(x, self.weight)
 
     def shift(self, h: Tensor) -> Tensor:
         """h + b."""
@@ -119,9 +119,9 @@ class _DroppedRelu(torch.autograd.Function):
         return kept.mul_(gradient).mul_(ctx.scale), None, None
 
 
-def times(x: Tensor, weight: Tensor) -> Tensor:
+def times(x: Features, weight: Tensor) -> Tensor:
     """x W for few channels and many rows, (..., n, in) @ (..., in, out)."""
-    if weight.dim() == 2 or not x.is_cuda or x.size(1) < _TALL:
+    if isinstance(x, SparseMatrix) or weight.dim() == 2 or not x.is_cuda or x.size(1) < _TALL:
         return x @ weight
     product: Tensor = _TallProduct.apply(x, weight)  # type: ignore[no-untyped-call]
     return product

@@ -2,7 +2,8 @@
 
 torch's own backward of a CSR product transposes the matrix anew in every step. Here the transpose's order is kept, or
 is the matrix's own where it is symmetric, so that backward is one more product. Edge-weighted products, which attention
-needs, are derived with respect to the weights too, without writing out anything edges x channels.
+needs, are derived with respect to the weights too, without writing out anything edges x channels, except on a GPU
+that must repeat itself bit for bit.
 
 On a CPU in float32 the product is torch's `embedding_bag`, a sum of weighted rows, which was two to four times as fast
 as MKL's CSR product, and on a GPU that must repeat itself bit for bit; everywhere else it is the CSR product.

@@ -5,7 +5,7 @@ A module can be stacked if its class says `batched = True`: its `forward` then w
 a GPU on its way.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 
 import torch
@@ -30,6 +30,13 @@ def stack(modules: Sequence[nn.Module]) -> nn.Module:
         weights = torch.stack([module.get_parameter(name).detach() for module in modules])
         setattr(stacked.get_submodule(owner), leaf, nn.Parameter(weights))
     return stacked
+
+
+def load_parts(modules: Mapping[str, nn.Module], state: Mapping[str, Tensor]) -> None:
+    """Put weights called `part.weight` back into the modules called `part`."""
+    for part, module in modules.items():
+        prefix = f"{part}."
+        module.load_state_dict({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
 
 
 def of_run(state: dict[str, Tensor], run: int, runs: int) -> dict[str, Tensor]:

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from graphveil.errors import DivergedError
 from graphveil.models.layers import Dropout, Features
 from graphveil.models.sparse import Adjacency
-from graphveil.models.stack import is_batched
+from graphveil.models.stack import is_batched, load_parts
 from graphveil.randomness import Noise, stream
 from graphveil.training.memory import kept_memory
 from graphveil.training.objectives import Objective, cross_entropy
@@ -118,6 +118,8 @@ class Training:
 
         self._device = problem.utility.prior.device
         self._all_ours = all(is_batched(player.module) for player in self.players)
+        replayed = self._device.type == "cuda" and self._all_ours
+        self._do_round = Replay(self._one_round, self._device) if replayed else self._one_round
         self._hides = bool((problem.tradeoff < 1).any())
         self._clock = torch.zeros(1, dtype=torch.long, device=self._device)
         self._log = torch.full((recipe.rounds, len(_LOGGED), runs), torch.nan, device=self._device)
@@ -137,17 +139,19 @@ class Training:
 
         A run that diverges is a `DivergedError`: raised if it is the only one, else in its record.
         """
-        replayed = self._device.type == "cuda" and self._all_ours
-        one_round = Replay(self._one_round, self._device) if replayed else self._one_round
         with nullcontext() if self._all_ours else torch.random.fork_rng(), kept_memory():
             while not self.finished:
-                self._clock.fill_(self.round * self.recipe.inner_steps)
-                one_round()
-                self.round += 1
+                self.advance()
                 if self.round % self.recipe.evaluate_every == 0 or self.round == self.recipe.rounds:
                     self._evaluate()
                 if on_round is not None:
                     on_round(self)
+
+    def advance(self) -> None:
+        """One round, without a look at the validation part."""
+        self._clock.fill_(self.round * self.recipe.inner_steps)
+        self._do_round()
+        self.round += 1
 
     def embed(self) -> Tensor:
         """z of the present encoder, without gradients and without dropout."""
@@ -291,9 +295,7 @@ class Training:
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Put the players' weights back to a `state`."""
-        for player in self.players:
-            prefix = f"{player.name}."
-            player.module.load_state_dict({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+        load_parts({player.name: player.module for player in self.players}, state)
 
     def _stream(self, name: str) -> Noise:
         return Noise(self.seeds, name, self.recipe.rounds * self.recipe.inner_steps, self._clock)

@@ -24,7 +24,7 @@ class Recipe:
         patience: rounds without a better validation score before stopping.
         warmup: rounds before the first may be selected when something is hidden; the adversary is still naive then.
         evaluate_every: rounds between two looks at the validation part.
-        deterministic: make a GPU repeat itself bit for bit, at some cost; a CPU always does.
+        deterministic: on a GPU take only kernels that repeat themselves bit for bit, at some cost; a CPU always does.
     """
 
     rounds: int = 300
