@@ -22,11 +22,14 @@ def distance(z: Tensor, other: Tensor) -> float:
 def test_a_few_rounds_are_those_of_the_cpu(
     small: Data, small_split: gv.Split, quick: gv.Recipe, encoder: str, utility: str
 ) -> None:
-    """Six rounds: three that warm up, and three that are replayed."""
+    """Six rounds: three that warm up, and three that are replayed.
+
+    At a trade-off of .5 hiding links leaves weights whose gradient is mere rounding, of which Adam makes full steps.
+    """
     recipe = quick.but(rounds=6, head="linear" if utility == "labels" else "bilinear")
     secret = "labels" if utility == "links" else "links"
     cpu, gpu = (
-        gv.Veil(utility, secret, encoder, recipe=recipe, device=device).fit(small, small_split)
+        gv.Veil(utility, secret, encoder, tradeoff=0.9, recipe=recipe, device=device).fit(small, small_split)
         for device in ("cpu", "cuda")
     )
     for a, b in zip(cpu.history_, gpu.history_, strict=True):

@@ -19,8 +19,9 @@ UNKNOWN = -1
 def undirected_pairs(edge_index: Tensor) -> Tensor:
     """Each link once, as (2, links) with u < v in ascending order; loops, directions and duplicates are gone."""
     edge_index = edge_index.long()  # a product of two node numbers does not fit a narrower type
-    pairs = torch.stack([edge_index.amin(dim=0), edge_index.amax(dim=0)])
-    codes = encode_pairs(pairs[:, pairs[0] != pairs[1]]).sort(stable=True).values  # stable: by radix, far faster
+    one, other = edge_index[:, edge_index[0] != edge_index[1]]
+    pairs = torch.stack([torch.minimum(one, other), torch.maximum(one, other)])  # amin(dim=0) took twenty times as long
+    codes = encode_pairs(pairs).sort(stable=True).values  # stable: by radix, far faster
     new = torch.ones_like(codes, dtype=torch.bool)
     new[1:] = codes[1:] != codes[:-1]
     return decode_pairs(codes[new])

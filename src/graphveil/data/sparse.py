@@ -7,9 +7,9 @@ from torch import Tensor
 
 
 def csr(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    """A float32 CSR tensor, without torch's once-a-process notice that CSR is in beta."""
+    """A float32 CSR tensor, without torch's once-a-process notices that CSR is in beta and checks can be chosen."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta|Sparse invariant checks are")
         return torch.sparse_csr_tensor(crow, col, values, shape, check_invariants=True)
 
 

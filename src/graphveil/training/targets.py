@@ -23,6 +23,7 @@ from graphveil.data.graph import decode_pairs, encode_pairs
 from graphveil.data.pairs import count_free, free_before, nth_free
 from graphveil.data.split import Knowledge
 from graphveil.errors import GraphveilError
+from graphveil.models.blocks import ends, in_blocks, score_in_blocks
 from graphveil.models.heads import Bilinear
 from graphveil.models.sparse import Pattern
 from graphveil.randomness import Noise
@@ -59,8 +60,7 @@ class Rows:
     def gathered(self) -> tuple[Tensor, ...]:
         """The rows of z at the nodes, or at either end of the pairs, each (..., n, channels)."""
         index = self.examples.index
-        flat, ends = self.z.flatten(0, -2), index if isinstance(self.examples, PairExamples) else index[None]
-        return tuple(flat.index_select(0, end.flatten()).view(*end.shape, flat.size(-1)) for end in ends)
+        return ends(self.z, index if isinstance(self.examples, PairExamples) else index[None])
 
 
 class Target(Protocol):
@@ -122,6 +122,8 @@ class Links:
     def log_probabilities(self, head: nn.Module, rows: Rows) -> Tensor:
         if type(head) is Bilinear and isinstance(rows.examples, PairExamples):
             logit = head.at(rows.z, (rows.examples.links, rows.examples.nonlinks))
+        elif in_blocks(head, rows.examples.index):
+            logit = score_in_blocks(head, rows.z, rows.examples.index)
         else:
             logit = head(*rows.gathered)
         return torch.stack([F.logsigmoid(-logit), F.logsigmoid(logit)], dim=-1)

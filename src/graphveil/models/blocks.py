@@ -1,0 +1,70 @@
+"""Score many pairs a block at a time.
+
+A head that looks at a pair keeps dozens of numbers of it for the gradient; for twenty million pairs that is more memory
+than a machine has. Here each block is scored, forgotten, and scored once more for the gradient.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graphveil.models.heads import FermiDirac, PairMLP
+
+PAIRS_AT_ONCE = {"cpu": 2**17, "cuda": 2**22}
+
+
+def in_blocks(head: nn.Module, pairs: Tensor) -> bool:
+    """Whether there are more pairs (2, ..., n) than one block has, and the head looks at each pair by itself."""
+    return type(head) in (FermiDirac, PairMLP) and pairs[0].numel() > PAIRS_AT_ONCE[pairs.device.type]
+
+
+def score_in_blocks(head: nn.Module, z: Tensor, pairs: Tensor) -> Tensor:
+    """`head` at pairs of rows of z, (..., n), differentiable in z and in the head's parameters.
+
+    Args:
+        z: (..., nodes, channels). pairs: (2, ..., n) rows of z counted through all runs.
+    """
+    logits: Tensor = _ScoreInBlocks.apply(head, pairs, z, *head.parameters())  # type: ignore[no-untyped-call]
+    return logits
+
+
+def ends(z: Tensor, pairs: Tensor) -> tuple[Tensor, ...]:
+    """The rows of z at either end of the pairs, each (..., n, channels)."""
+    flat = z.flatten(0, -2)
+    return tuple(flat.index_select(0, end.flatten()).view(*end.shape, flat.size(-1)) for end in pairs)
+
+
+class _ScoreInBlocks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, head: nn.Module, pairs: Tensor, z: Tensor, *parameters: Tensor) -> Tensor:
+        ctx.head, ctx.pairs = head, pairs
+        ctx.save_for_backward(z, *parameters)
+        return torch.cat([head(*ends(z, pairs[..., block])) for block in _blocks(pairs)], dim=-1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        z, *parameters = ctx.saved_tensors
+        needed = ctx.needs_input_grad[2:]
+        sums = [torch.zeros_like(tensor) for tensor in (z, *parameters)]
+        d_nodes = sums[0].view(-1, z.size(-1))
+        learned = [p for p, asked in zip(parameters, needed[1:], strict=True) if asked]
+        d_learned = [s for s, asked in zip(sums[1:], needed[1:], strict=True) if asked]
+        for block in _blocks(ctx.pairs):
+            with torch.enable_grad():
+                rows = [end.requires_grad_(needed[0]) for end in ends(z.detach(), ctx.pairs[..., block])]
+                logits = ctx.head(*rows)
+            found = torch.autograd.grad(logits, (rows if needed[0] else []) + learned, gradient[..., block])
+            for total, more in zip(reversed(d_learned), reversed(found), strict=False):
+                total.add_(more)
+            if needed[0]:
+                for end, d_row in zip(ctx.pairs[..., block], found, strict=False):
+                    d_nodes.index_add_(0, end.flatten(), d_row.flatten(0, -2))
+        return None, None, *(total if asked else None for total, asked in zip(sums, needed, strict=True))
+
+
+def _blocks(pairs: Tensor) -> Iterator[slice]:
+    runs = pairs[0, ..., 0].numel()
+    width = max(PAIRS_AT_ONCE[pairs.device.type] // runs, 1)
+    return (slice(start, start + width) for start in range(0, pairs.size(-1), width))
