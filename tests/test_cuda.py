@@ -24,14 +24,17 @@ def test_a_few_rounds_are_those_of_the_cpu(
 ) -> None:
     """Six rounds: three that warm up, and three that are replayed.
 
-    At a trade-off of .5 hiding links leaves weights whose gradient is mere rounding, of which Adam makes full steps.
+    The adversaries are smooth ones: beside a ReLU's corner, rounding alone moves the embeddings by per cents (seen on
+    the CPU by changing the features by a millionth).
     """
     recipe = quick.but(rounds=6, head="linear" if utility == "labels" else "bilinear")
-    secret = "labels" if utility == "links" else "links"
+    secret, head = ("labels", "linear") if utility == "links" else ("links", "bilinear")
     cpu, gpu = (
-        gv.Veil(utility, secret, encoder, tradeoff=0.9, recipe=recipe, device=device).fit(small, small_split)
+        gv.Veil(utility, secret, encoder, adversary=gv.Adversary(head), recipe=recipe, device=device)
         for device in ("cpu", "cuda")
     )
+    for veil in (cpu, gpu):
+        veil.fit(small, small_split)
     for a, b in zip(cpu.history_, gpu.history_, strict=True):
         assert a.utility_loss == pytest.approx(b.utility_loss, abs=1e-4)
         assert a.secret_loss == pytest.approx(b.secret_loss, abs=1e-4)
