@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from graphveil.audit import Audit, Finding, audit
     from graphveil.data import GraphSpec, Split, generate, load
     from graphveil.errors import DivergedError, GraphveilError, LeakError
     from graphveil.together import fit_together
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "audit": "graphveil.audit",
+    "Audit": "graphveil.audit",
+    "Finding": "graphveil.audit",
     "load": "graphveil.data",
     "generate": "graphveil.data",
     "GraphSpec": "graphveil.data",
@@ -28,7 +32,9 @@ _HOMES = {
 
 __all__ = [
     "Adversary",
+    "Audit",
     "DivergedError",
+    "Finding",
     "GraphSpec",
     "GraphveilError",
     "LeakError",
@@ -36,6 +42,7 @@ __all__ = [
     "Score",
     "Split",
     "Veil",
+    "audit",
     "fit_together",
     "generate",
     "load",

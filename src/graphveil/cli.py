@@ -142,7 +142,7 @@ def protect(
 
     A run that was stopped or killed goes on with --resume, and ends where an unbroken one ends.
     """
-    from graphveil.data import Split, load
+    from graphveil.data import SPLITS, load
     from graphveil.errors import unknown
     from graphveil.progress import show_rounds
     from graphveil.run import protect as run_protect
@@ -152,10 +152,9 @@ def protect(
     with console.status(f"Loading {graph} ..."):
         loaded = load(graph, root)
     edges = message_edges or ("train" if utility == "links" else "all")
-    splits = {"paper": Split.paper, "proportional": Split.proportional}
-    if split not in splits:
-        raise unknown("split", split, splits)
-    parts = splits[split](loaded, seed, message_edges=edges)  # type: ignore[arg-type]
+    if split not in SPLITS:
+        raise unknown("split", split, SPLITS)
+    parts = SPLITS[split](loaded, seed, message_edges=edges)  # type: ignore[arg-type]
     veil = Veil(
         utility=utility,
         secret=secret,
@@ -169,35 +168,103 @@ def protect(
     )
     try:
         with show_rounds(console, graph) as on_round:
-            run = run_protect(veil, loaded, parts, out, resume=resume, on_round=on_round)
+            source = {"graph": graph, "split": split}
+            run = run_protect(veil, loaded, parts, out, resume=resume, on_round=on_round, source=source)
     except KeyboardInterrupt:
         fail(f"interrupted; the same command with --resume goes on with {out}.", code=130)
     console.print(scores_table(f"{graph}: {utility} kept, {secret} hidden", {f"tradeoff {tradeoff:g}": run.score}))
     console.print(
         f"{len(veil.history_)} rounds in {run.seconds:.1f} s; files in {out}", highlight=False, soft_wrap=True
     )
-    caution()
+    caution(f"see what: graphveil audit {out}")
+
+
+@app.command(
+    epilog="Examples:  graphveil audit runs/a      graphveil audit --embeddings z.npy --graph cora --secret labels"
+)
+def audit(
+    run: Annotated[Path | None, typer.Argument(help="The folder of a finished run of `graphveil protect`.")] = None,
+    embeddings: Annotated[
+        Path | None, typer.Option(help="Or anybody's embeddings: .npy, .npz, .parquet, .csv or .safetensors.")
+    ] = None,
+    graph: Annotated[str | None, typer.Option(help="The graph of --embeddings; see `graphveil data list`.")] = None,
+    secret: Annotated[
+        str | None, typer.Option(help="labels, links or a node attribute (default: what the run hides).")
+    ] = None,
+    split: Annotated[str, typer.Option(help="Of --embeddings: paper or proportional.")] = "paper",
+    panel: Annotated[str, typer.Option(help="full, or quick for a first look.")] = "full",
+    controls: Annotated[
+        bool, typer.Option(help="Attack an untrained and an unprotected encoder of the run's kind too.")
+    ] = True,
+    jobs: Annotated[int, typer.Option(min=1, help="Attacks at once, each in a process of its own.")] = 1,
+    time_budget: Annotated[
+        float | None, typer.Option(min=0, help="Seconds after which no attack is begun; the slowest come last.")
+    ] = None,
+    root: Annotated[Path | None, typer.Option(help="Read the graph's raw files from this folder.")] = None,
+    seed: Annotated[int, typer.Option(help="Of --embeddings: decides the split and every random number.")] = 0,
+    out: Annotated[Path, typer.Option(help="Of --embeddings: the file to write.")] = Path("audit.json"),
+) -> None:
+    """Let a panel of fresh attackers read the secret from embeddings, and say how much the strongest one reads.
+
+    Every attack tunes on the validation part; the strongest is chosen there, and its reading is that on the test part.
+
+    Writes audit.json and, beside it, every attack's raw answers: into the run's folder, or where --out says.
+    """
+    from graphveil.audit import Effort
+    from graphveil.progress import show_attacks
+    from graphveil.review import review, review_file
+
+    if (run is None) == (embeddings is None):
+        raise GraphveilError("give either the folder of a run, or --embeddings with --graph and --secret.")
+    try:
+        with show_attacks(console) as on_attack:
+            effort = Effort(jobs, time_budget, on_attack)
+            if run is not None:
+                found = review(run, secret, panel, root, controls, effort)
+                out = run / "audit.json"
+            else:
+                assert embeddings is not None
+                if graph is None or secret is None:
+                    raise GraphveilError(
+                        "--embeddings needs --graph and --secret too: whose nodes, and what to look for."
+                    )
+                found = review_file(embeddings, graph, secret, split, seed, out, panel, root, effort)
+    except KeyboardInterrupt:
+        fail("interrupted; no audit was written.", code=130)
+    console.print(found)
+    console.print(f"written to {out}", highlight=False, soft_wrap=True)
 
 
 @app.command(epilog="Example:  graphveil demo")
 def demo(
     seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 0,
 ) -> None:
-    """Protect the labels of real Cora while its links stay useful, in about a minute."""
+    """Protect the labels of real Cora while its links stay useful, and audit the result, in about a minute."""
+    from graphveil.audit import Context, Effort, Utility
+    from graphveil.audit import audit as run_audit
     from graphveil.data import Split, load
-    from graphveil.progress import show_rounds
+    from graphveil.progress import show_attacks, show_rounds
     from graphveil.veil import Veil
 
     with console.status("Fetching cora ..."):
         graph = load("cora")
     split = Split.paper(graph, seed)
     scores: dict[str, Score] = {}
+    z = {}
     for title, tradeoff in (("unprotected", 1.0), ("protected", 0.5)):
         veil = Veil(utility="links", secret="labels", tradeoff=tradeoff, seed=seed)
         with show_rounds(console, title) as on_round:
             scores[title] = veil.fit(graph, split, on_round=on_round).score(graph, split)
+        z[title] = veil.transform(graph, split)
     console.print(scores_table("Cora, GCN: links kept, labels hidden", scores))
-    caution()
+    caution("so, here are some:")
+    score = scores["protected"]
+    context = Context(score.adversary, Utility("links", score.utility, 0.5, 2 * split.test_links.size(1)))
+    with show_attacks(console) as on_attack:
+        effort = Effort(on_attack=on_attack)
+        controls = {"unprotected encoder": z["unprotected"]}
+        found = run_audit(z["protected"], graph, split, "labels", None, seed, controls, context, effort)
+    console.print(found)
 
 
 def scores_table(title: str, scores: "dict[str, Score]") -> Table:
@@ -210,10 +277,11 @@ def scores_table(title: str, scores: "dict[str, Score]") -> Table:
     return table
 
 
-def caution() -> None:
+def caution(then: str) -> None:
     """What the table does not say."""
     console.print(
-        "The adversary was trained along with the encoder; a fresh attacker may read more than it does.",
+        f"The adversary was trained along with the encoder; a fresh attacker may read more than it does; {then}",
         style="dim",
         highlight=False,
+        soft_wrap=True,
     )

@@ -1,4 +1,4 @@
-"""What a person sees while training: one live line on a terminal, nothing anywhere else."""
+"""What a person sees while waiting: one live line on a terminal, nothing anywhere else."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -27,6 +27,23 @@ def show_rounds(console: Console, title: str) -> Iterator[Callable[[Training], N
             progress.update(task, total=total, completed=done, description=f"{title} {told}", visible=True)
 
         yield on_round
+
+
+@contextmanager
+def show_attacks(console: Console) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Give an `on_attack` that names the attack that runs, or None where nobody is looking."""
+    if not console.is_terminal:
+        yield None
+        return
+    columns = [TextColumn("{task.description}", markup=False), BarColumn(bar_width=None)]
+    count = TextColumn("{task.completed}/{task.total}")
+    with Progress(*columns, count, TimeRemainingColumn(compact=True), console=console, transient=True) as progress:
+        task = progress.add_task("attacking", total=None)
+
+        def on_attack(name: str, done: int, total: int) -> None:
+            progress.update(task, total=total, completed=done, description=name[: max(10, console.width - 40)])
+
+        yield on_attack
 
 
 def describe(training: Training, wide: bool) -> str:

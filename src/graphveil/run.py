@@ -11,7 +11,7 @@
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -47,8 +47,13 @@ def protect(
     out: Path,
     resume: bool = False,
     on_round: Callable[[Training], None] | None = None,
+    source: Mapping[str, str] | None = None,
 ) -> Run:
-    """Train `veil` and write its files into `out`, going on from an unfinished run there if `resume`."""
+    """Train `veil` and write its files into `out`, going on from an unfinished run there if `resume`.
+
+    Args:
+        source: where graph and split came from, for whoever wants to have them again: {"graph": ..., "split": ...}.
+    """
     with hold_lock(out / ".lock", 0, f"another process is writing to {out}: wait for it, or choose another folder."):
         _check_folder(out, resume)
         started = time.perf_counter()
@@ -71,6 +76,7 @@ def protect(
                 "graph_digest": digest(graph),
                 "split_digest": split.digest(),
                 "message_edges": split.message_edges,
+                **(source or {}),
             },
         )
         (out / CHECKPOINT).unlink(missing_ok=True)

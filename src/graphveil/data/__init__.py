@@ -2,10 +2,11 @@
 
 from graphveil.data.catalog import load
 from graphveil.data.graph import UNKNOWN, check_graph, digest, node_classes
-from graphveil.data.split import Split
+from graphveil.data.split import SPLITS, Split
 from graphveil.data.synthetic import GraphSpec, generate
 
 __all__ = [
+    "SPLITS",
     "UNKNOWN",
     "GraphSpec",
     "Split",

@@ -159,6 +159,10 @@ class Split:
         return sha.hexdigest()
 
 
+SPLITS = {"paper": Split.paper, "proportional": Split.proportional}
+"""By name."""
+
+
 def _known(parts: dict[str, list[Tensor]], knowledge: str) -> Tensor:
     if knowledge not in parts:
         raise unknown("knowledge", knowledge, parts)

@@ -1,0 +1,80 @@
+"""What an attack is: it looks at embeddings, uses what it knows, and answers what it is asked.
+
+Anything with these attributes and this call is an attack; `as_attacks` makes some of any scikit-learn classifier.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphveil.audit.learners import Rows
+from graphveil.audit.metrics import Array
+from graphveil.audit.secret import Secret
+
+Need = Literal["z", "secrets", "graph"]
+"""The embeddings; the secrets of other nodes or pairs; all links of the public graph."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Class log-probabilities (n, classes) for a node secret, or a score (n,) a pair, higher for a link.
+
+    `matched_val` and `matched_test` answer the class-matched pairs of a link secret.
+    """
+
+    val: Array
+    test: Array
+    matched_val: Array | None = None
+    matched_test: Array | None = None
+
+
+class Attack(Protocol):
+    """One way to read a secret from embeddings."""
+
+    @property
+    def name(self) -> str:
+        """As it stands in the table."""
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """What it must know."""
+
+    @property
+    def cost(self) -> float:
+        """How long it takes beside the others: under a time budget the cheap ones come first."""
+
+    def __call__(self, z: Rows, secret: Any, seed: int) -> Answers:
+        """Learn from what is known, and answer what is asked.
+
+        Args:
+            z: embeddings, (num_nodes, channels). secret: a `NodeSecret` or a `LinkSecret`.
+        """
+
+
+def standardised(x: NDArray[Any]) -> Rows:
+    """Columns of mean 0 and deviation 1; a column that never changes becomes 0."""
+    x = x.astype(np.float64)
+    deviation = x.std(axis=0)
+    scale = np.where(deviation > 1e-12 * np.maximum(np.abs(x).max(axis=0, initial=0), 1e-300), deviation, np.inf)
+    rows: Rows = ((x - x.mean(axis=0)) / scale).astype(np.float32)
+    return rows
+
+
+def scaled(x: NDArray[Any]) -> Rows:
+    """Columns of mean 0 and all together of deviation 1: how far one varies beside another is kept."""
+    x = x - x.mean(axis=0, dtype=np.float64)
+    rows: Rows = (x / max(float(x.std()), 1e-300)).astype(np.float32)
+    return rows
+
+
+def check_answers(answers: Answers, attack: Attack, secret: Secret) -> Answers:
+    """Refuse what an attack of somebody's own gives in another shape, or not finite."""
+    for part in ("val", "test"):
+        came = getattr(answers, part)
+        count = len(getattr(secret, part).y)
+        expected = (count,) if secret.name == "links" else (count, secret.num_classes)
+        if came.shape != expected or not np.isfinite(came).all():
+            raise ValueError(f"attack {attack.name!r} answered {part} with shape {came.shape}, not finite {expected}")
+    return answers

@@ -1,0 +1,136 @@
+"""Embeddings from anybody: read from a file, refused in one sentence if they cannot be what they should be."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet as pq
+import safetensors.numpy
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+
+from graphveil.audit.learners import Rows
+from graphveil.audit.result import Flag
+from graphveil.errors import GraphveilError
+
+ID_COLUMNS = ("node", "id", "node_id", "index")
+LARGEST = 1e18
+"""Numbers beyond this overflow when they are squared in float32."""
+
+
+def read_embeddings(path: Path, num_nodes: int) -> Rows:
+    """(num_nodes, channels) from .npy, .npz, .parquet, .csv or .safetensors, in the order of the graph's nodes.
+
+    A column called node, id, node_id or index says which node a row is; without one the rows are in order.
+    """
+    kinds = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".csv": _csv, ".safetensors": _safetensors}
+    if path.suffix not in kinds:
+        raise GraphveilError(f"{path} ends in {path.suffix or 'nothing'}: expected one of {', '.join(kinds)}.")
+    if not path.is_file():
+        raise GraphveilError(f"{path} is not a file: give the file of the embeddings.")
+    try:
+        array = kinds[path.suffix](path, num_nodes)
+    except (OSError, ValueError, KeyError, EOFError, MemoryError, SafetensorError, pyarrow.ArrowException) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise GraphveilError(f"{path} cannot be read as embeddings ({reason}): write it again.") from error
+    return check_embeddings(array, num_nodes, str(path))
+
+
+def check_embeddings(z: Any, num_nodes: int, name: str = "z") -> Rows:
+    """As float32, one row a node."""
+    array = z.detach().cpu().numpy() if isinstance(z, torch.Tensor) else np.asarray(z)
+    if array.dtype.kind not in "fiub":
+        raise GraphveilError(f"{name} holds {array.dtype}: expected numbers.")
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise GraphveilError(f"{name} has shape {array.shape}: expected one row a node and at least one column.")
+    if len(array) != num_nodes:
+        raise GraphveilError(f"{name} has {len(array)} rows and the graph has {num_nodes} nodes: give one row a node.")
+    finite = np.isfinite(array)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise GraphveilError(
+            f"{name} holds {array[row, column]} in row {row}, column {column}: expected finite numbers."
+        )
+    if np.abs(array).max() > LARGEST:
+        raise GraphveilError(f"{name} holds numbers beyond {LARGEST:g}: scale it down first.")
+    if (array == array[:1]).all():
+        raise GraphveilError(
+            f"{name} has the same row for every node: it tells nothing about anything, its use included."
+        )
+    return array.astype(np.float32)
+
+
+def shape_flags(z: Rows) -> list[Flag]:
+    """Dimensions that never change, and those that repeat another."""
+    flags = []
+    dead = np.ptp(z, axis=0) == 0
+    if dead.any():
+        flags.append(Flag("dead dimensions", f"{dead.sum()} of {z.shape[1]} never change"))
+    alive = z[:, ~dead].astype(np.float64)
+    unit = alive - alive.mean(axis=0)
+    unit /= np.linalg.norm(unit, axis=0)
+    alike = np.abs(unit.T @ unit) > 1 - 1e-9
+    repeated = int(np.triu(alike, 1).any(axis=0).sum())
+    if repeated:
+        flags.append(Flag("duplicated dimensions", f"{repeated} of {z.shape[1]} repeat another"))
+    return flags
+
+
+def _npy(path: Path, num_nodes: int) -> NDArray[Any]:  # noqa: ARG001 - no ids in an array
+    result: NDArray[Any] = np.load(path, allow_pickle=False)
+    return result
+
+
+def _npz(path: Path, num_nodes: int) -> NDArray[Any]:
+    with np.load(path, allow_pickle=False) as file:
+        return _one_of(dict(file), num_nodes)
+
+
+def _safetensors(path: Path, num_nodes: int) -> NDArray[Any]:
+    return _one_of(safetensors.numpy.load_file(path), num_nodes)
+
+
+def _one_of(arrays: dict[str, NDArray[Any]], num_nodes: int) -> NDArray[Any]:
+    """The only two-dimensional array, or the one called z or embeddings; in order of its ids, where it has some."""
+    matrices = [name for name in arrays if name in ("z", "embeddings", "embedding")] or [
+        name for name, array in arrays.items() if array.ndim == 2
+    ]
+    if len(matrices) != 1:
+        raise ValueError(f"it holds {', '.join(arrays) or 'no arrays'}, not one matrix called z")
+    array = arrays[matrices[0]]
+    ids = [arrays[name] for name in ID_COLUMNS if name in arrays]
+    return _in_order(array, ids[0], num_nodes) if ids else array
+
+
+def _parquet(path: Path, num_nodes: int) -> NDArray[Any]:
+    return _from_table(pq.read_table(path), num_nodes)
+
+
+def _csv(path: Path, num_nodes: int) -> NDArray[Any]:
+    return _from_table(pyarrow.csv.read_csv(path), num_nodes)
+
+
+def _from_table(table: Any, num_nodes: int) -> NDArray[Any]:
+    ids = [name for name in ID_COLUMNS if name in table.column_names]
+    columns = [name for name in table.column_names if name not in ids[:1]]
+    arrays = []
+    for name in columns:
+        column = table.column(name).combine_chunks()
+        if pyarrow.types.is_list(column.type) or pyarrow.types.is_fixed_size_list(column.type):
+            arrays.append(np.stack([np.asarray(row, dtype=np.float64) for row in column.to_pylist()]))
+        elif pyarrow.types.is_floating(column.type) or pyarrow.types.is_integer(column.type):
+            arrays.append(column.to_numpy(zero_copy_only=False)[:, None])
+        else:
+            raise ValueError(f"column {name!r} holds {column.type}, not numbers")
+    if not arrays:
+        raise ValueError("it has no column of numbers")
+    array = np.concatenate(arrays, axis=1)
+    return _in_order(array, table.column(ids[0]).to_numpy(), num_nodes) if ids else array
+
+
+def _in_order(array: NDArray[Any], ids: NDArray[Any], num_nodes: int) -> NDArray[Any]:
+    if len(ids) != len(array) or not np.array_equal(np.sort(ids), np.arange(num_nodes)):
+        raise ValueError(f"its ids are not the graph's nodes 0 to {num_nodes - 1}, each once")
+    return array[np.argsort(ids)]

@@ -1,0 +1,113 @@
+"""How many nats an embedding tells about a secret: a lower bound, and vCLUB.
+
+Both are read off the strongest attack's answers q on the test part, after its confidence was set right on the
+validation part. The lower bound H(y) - CE holds whatever q is. vCLUB,
+
+    E log q(y | z) over true pairs  -  E log q(y | z) over y drawn without looking at z,
+
+is an upper bound only if q is nearly the true posterior, which nobody can check; what can be checked is, and an
+estimate that fails is marked as one not to be trusted.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from graphveil.audit.metrics import Array, Estimate, Integers, mean
+
+ENOUGH = 100
+"""Examples below which no estimate is trusted."""
+
+
+@dataclass(frozen=True)
+class Nats:
+    """An estimate of a mutual information, and why it is not to be trusted, if so."""
+
+    estimate: Estimate
+    doubt: str = ""
+
+
+@dataclass(frozen=True)
+class Information:
+    """What z tells about the secret, in nats, beside the secret's entropy."""
+
+    entropy: float
+    lower: Nats
+    vclub: Nats
+
+
+def information(answers: Array, y: Integers, val: tuple[Array, Integers], pairs: Integers | None) -> Information:
+    """Both estimates from answers as an `Answers` has them.
+
+    Args:
+        val: answers and classes of the validation part. pairs: (2, n) where examples are pairs.
+    """
+    log_q = calibrate(val[0], val[1])(answers)
+    share = np.maximum(np.bincount(y, minlength=log_q.shape[1]) / len(y), 1e-300)
+    entropy = float(-(share * np.log(share)).sum())
+    told = log_q[np.arange(len(y)), y]
+    lower = mean(told - np.log(share)[y], pairs)
+    vclub = mean(told - log_q @ share, pairs)
+    clipped = Estimate(*(min(max(v, 0.0), entropy) for v in (lower.value, lower.low, lower.high)))
+    few = f"only {len(y)} examples" if len(y) < ENOUGH else ""
+    return Information(
+        entropy, Nats(clipped, few or _doubt_lower(lower)), Nats(vclub, few or _doubt(vclub, lower, log_q, share))
+    )
+
+
+def calibrate(answers: Array, y: Integers) -> "Calibration":
+    """Set confidence right: log q = a * answers + b a class, with a and b that explain these examples best."""
+    x = _two_columns(answers)
+    scale = max(float(x.std()), 1e-12)
+    classes = x.shape[1]
+
+    def surprise(parameters: Array) -> tuple[float, Array]:
+        slope, shift = parameters[0], parameters[1:]
+        log_q = log_softmax(slope * x / scale + shift, axis=1)
+        error = np.exp(log_q)
+        error[np.arange(len(y)), y] -= 1
+        gradient = np.concatenate([[(error * x / scale).sum()], error.sum(axis=0)]) / len(y)
+        shrink = 1e-3  # towards a shift of none, where a class was never seen
+        value = -log_q[np.arange(len(y)), y].mean() + shrink * float((shift**2).sum())
+        return float(value), gradient + np.concatenate([[0.0], 2 * shrink * shift])
+
+    found = minimize(surprise, np.zeros(1 + classes), jac=True, method="L-BFGS-B").x
+    return Calibration(float(found[0]) / scale, found[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """A slope for all classes and a shift for each."""
+
+    slope: float
+    shift: Array
+
+    def __call__(self, answers: Array) -> Array:
+        log_q: Array = log_softmax(self.slope * _two_columns(answers) + self.shift, axis=1)
+        return log_q
+
+
+def _two_columns(answers: Array) -> Array:
+    """A score of a pair is the log-odds of a link."""
+    return answers if answers.ndim == 2 else np.stack([np.zeros(len(answers)), answers], axis=1)
+
+
+def _doubt_lower(lower: Estimate) -> str:
+    return "the attack is surer than it is right: the bound is below 0" if lower.high < 0 else ""
+
+
+def _doubt(vclub: Estimate, lower: Estimate, log_q: Array, share: Array) -> str:
+    """What can be checked of an upper bound."""
+    if vclub.value < lower.value - 1e-9:
+        return "it is below the lower bound"
+    if vclub.value > -(share * np.log(share)).sum():
+        return "it is above the entropy, which is the better bound"
+    without_looking = -(log_q @ share)
+    largest = np.sort(without_looking)[-max(1, len(without_looking) // 100) :].sum()
+    if largest > 0.5 * without_looking.sum():
+        return "one example in a hundred decides it"
+    if np.allclose(log_q, log_q[0], atol=1e-3):
+        return "the attack gives every example the same answer, so its q tells nothing about z"
+    return ""

@@ -1,0 +1,306 @@
+"""What learns to tell classes from rows of numbers: the engines inside the attacks.
+
+Every learner is tuned over a small grid on rows it did not learn from, and those that train in rounds stop when these
+rows no longer get better. Rows come standardised. Answers are log-probabilities, (n, classes).
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - its usual name
+
+from graphveil.audit.metrics import Array, Integers
+from graphveil.randomness import global_stream, stream
+
+Rows = NDArray[np.float32]
+
+TUNED_ON = 6_000
+"""Rows beyond which the setting is chosen with so many of them, drawn at random; the model learns from all."""
+SMALLEST = 1e-6
+"""No class is given less probability than this, so that one confident error is not an infinite surprise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Taught:
+    """Rows (n, columns) and their classes (n,)."""
+
+    x: Rows
+    y: Integers
+
+    def and_also(self, other: "Taught") -> "Taught":
+        """Both together."""
+        return Taught(np.concatenate([self.x, other.x]), np.concatenate([self.y, other.y]))
+
+
+Stop = Taught | int | None
+"""When to stop: when these rows get no better, after so many rounds, or when the learner thinks so."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model that answers, and what it was: its setting, after how many rounds it was best, and how good then."""
+
+    log_probabilities: Callable[[Rows], Array]
+    setting: Any
+    rounds: int = 0
+    quality: tuple[float, float] = (-np.inf, -np.inf)
+
+
+class Learner(Protocol):
+    """One kind of model with a grid of settings to choose from."""
+
+    @property
+    def grid(self) -> Sequence[Any]:
+        """What `fit` takes as a setting, the likeliest first."""
+
+    def fit(self, taught: Taught, num_classes: int, setting: Any, seed: int, stop: Stop = None) -> Fitted:
+        """Learn to answer."""
+
+
+def learn(learner: Learner, taught: Taught, num_classes: int, seed: int, held_out: Taught | None = None) -> Fitted:
+    """The model of the best setting.
+
+    Args:
+        held_out: rows to tune on. Without them what is taught is divided into four, each tuned on in turn, and the
+            model is fitted to all of it at the end.
+    """
+    if held_out is None:
+        folds = _folds(taught, seed)
+        models = _best(learner, folds, num_classes, seed)
+        rounds = round(float(np.mean([model.rounds for model in models])))
+        final = learner.fit(taught, num_classes, models[0].setting, seed, stop=rounds or None)
+        return replace(final, quality=models[0].quality)
+    if len(taught.y) <= TUNED_ON:
+        return _best(learner, [(taught, held_out)], num_classes, seed)[0]
+    some = np.random.default_rng(stream(seed, "tuning")).choice(len(taught.y), TUNED_ON, replace=False)
+    chosen = _best(learner, [(Taught(taught.x[some], taught.y[some]), held_out)], num_classes, seed)[0].setting
+    final = learner.fit(taught, num_classes, chosen, seed, stop=held_out)
+    return replace(final, quality=_quality(final.log_probabilities(held_out.x), held_out.y))
+
+
+def _best(learner: Learner, folds: Sequence[tuple[Taught, Taught]], num_classes: int, seed: int) -> list[Fitted]:
+    """The models of the best setting, one a fold."""
+    best: list[Fitted] = []
+    for setting in learner.grid:
+        models = [learner.fit(rest, num_classes, setting, seed, stop=fold) for rest, fold in folds]
+        answers = [model.log_probabilities(fold.x) for model, (_, fold) in zip(models, folds, strict=True)]
+        quality = _quality(np.concatenate(answers), np.concatenate([fold.y for _, fold in folds]))
+        if not best or quality > best[0].quality:
+            best = [replace(model, quality=quality) for model in models]
+    return best
+
+
+@dataclass(frozen=True)
+class Sklearn:
+    """Any scikit-learn classifiers that give probabilities: each of the grid is a setting."""
+
+    grid: Sequence[Any]
+
+    def fit(self, taught: Taught, num_classes: int, setting: Any, seed: int, stop: Stop = None) -> Fitted:
+        del stop  # they stop by themselves
+        model = clone(setting)
+        random = [name for name in model.get_params() if name.endswith("random_state")]
+        model.set_params(**dict.fromkeys(random, stream(seed, "attack") % 2**32))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a setting that has not converged loses the tuning
+            warnings.filterwarnings("ignore", message="n_components > n_samples")  # it then takes all there are
+            model.fit(taught.x, taught.y)
+
+        def log_probabilities(x: Rows) -> Array:
+            answers = np.zeros((len(x), num_classes))
+            answers[:, model.classes_] = model.predict_proba(x)
+            return _log(answers)
+
+        return Fitted(log_probabilities, setting)
+
+
+def logistic_regression() -> Sklearn:
+    """A linear reader, from heavily to lightly shrunk."""
+    return Sklearn([LogisticRegression(C=c, max_iter=300) for c in (1.0, 0.1, 0.01, 0.001, 10.0, 100.0)])
+
+
+def neighbours() -> Sklearn:
+    """A vote of the nearest known rows."""
+    measures = [(metric, k) for metric in ("euclidean", "cosine") for k in (15, 5, 40)]
+    return Sklearn([_Neighbours(k, weights="distance", metric=metric) for metric, k in measures])
+
+
+def trees() -> Sklearn:
+    """Gradient-boosted trees on histograms of the columns."""
+    deep = HistGradientBoostingClassifier(max_iter=120, max_leaf_nodes=15, min_samples_leaf=10)
+    shallow = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=6, l2_regularization=1.0)
+    return Sklearn([deep, shallow])
+
+
+def forest() -> Sklearn:
+    """Many trees grown at random, which see weak traces that boosting passes over."""
+    return Sklearn([ExtraTreesClassifier(200, min_samples_leaf=leaf) for leaf in (2, 5)])
+
+
+def kernel(columns: int) -> Sklearn:
+    """Logistic regression on a Gaussian kernel's features of 400 rows (Nystroem), narrow to wide."""
+    return Sklearn(
+        [
+            make_pipeline(Nystroem(gamma=width / columns, n_components=400), LogisticRegression(C=c, max_iter=300))
+            for width in (0.7, 0.2, 2.0)
+            for c in (1.0, 10.0)
+        ]
+    )
+
+
+class _Neighbours(KNeighborsClassifier):  # type: ignore[misc]
+    """k-NN that takes fewer neighbours where fewer rows are known."""
+
+    def fit(self, x: Rows, y: Integers) -> "_Neighbours":
+        self.set_params(n_neighbors=min(self.get_params()["n_neighbors"], len(y)))
+        super().fit(x, y)
+        return self
+
+
+@dataclass(frozen=True)
+class NetworkSetting:
+    """Sizes and rates of a network."""
+
+    hidden_channels: int = 64
+    dropout: float = 0.0
+    weight_decay: float = 1e-4
+    lr: float = 5e-3
+
+
+@dataclass(frozen=True)
+class Network:
+    """A torch module trained by Adam, on the GPU where there is one."""
+
+    build: Callable[[int, int, NetworkSetting], nn.Module]
+    grid: Sequence[NetworkSetting]
+    epochs: int = 200
+    patience: int = 12
+
+    def fit(self, taught: Taught, num_classes: int, setting: Any, seed: int, stop: Stop = None) -> Fitted:
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        with global_stream(seed, "attack"):
+            module = self.build(taught.x.shape[1], num_classes, setting).to(device)
+            rounds = self._train(module, taught, setting, stop)
+
+        def log_probabilities(x: Rows) -> Array:
+            with torch.no_grad():
+                parts = [module.eval()(part) for part in torch.from_numpy(x).to(device).split(2**16)]
+            return _log(torch.cat(parts).double().softmax(dim=1).cpu().numpy())
+
+        return Fitted(log_probabilities, setting, rounds)
+
+    def _train(self, module: nn.Module, taught: Taught, setting: NetworkSetting, stop: Stop) -> int:
+        """Leave the module at its best, and say after how many epochs that was."""
+        device = next(module.parameters()).device
+        x, y = torch.from_numpy(taught.x).to(device), torch.from_numpy(taught.y).to(device)
+        batch = min(len(y), max(128, 2 ** round(np.log2(max(len(y), 64) / 48))))
+        optimizer = torch.optim.Adam(module.parameters(), lr=setting.lr, weight_decay=setting.weight_decay)
+        watched = (
+            (torch.from_numpy(stop.x).to(device), torch.from_numpy(stop.y).to(device))
+            if isinstance(stop, Taught)
+            else None
+        )
+        best, best_loss, best_state = 0, np.inf, module.state_dict()
+        for epoch in range(1, (stop if isinstance(stop, int) else self.epochs) + 1):
+            module.train()
+            for rows in torch.randperm(len(y)).to(device).split(batch):
+                optimizer.zero_grad(set_to_none=True)
+                F.cross_entropy(module(x[rows]), y[rows]).backward()
+                optimizer.step()
+            if watched is None:
+                continue
+            with torch.no_grad():
+                loss = float(F.cross_entropy(module.eval()(watched[0]), watched[1]))
+            if loss < best_loss:
+                best, best_loss = epoch, loss
+                best_state = {name: value.clone() for name, value in module.state_dict().items()}
+            elif epoch - best >= self.patience:
+                break
+        if watched is None:
+            return epoch
+        module.load_state_dict(best_state)
+        return best
+
+
+def mlp() -> Network:
+    """Two hidden layers, small to large."""
+    grid = [
+        NetworkSetting(),
+        NetworkSetting(hidden_channels=128, dropout=0.3, weight_decay=1e-3),
+        NetworkSetting(hidden_channels=32, dropout=0.0, weight_decay=1e-2),
+    ]
+    return Network(_mlp, grid)
+
+
+def bilinear() -> Network:
+    """a' W b for rows that are two ends beside each other, with a symmetric W."""
+    return Network(lambda columns, *_: _Bilinear(columns // 2), [NetworkSetting(weight_decay=w) for w in (1e-4, 1e-2)])
+
+
+def _mlp(columns: int, num_classes: int, setting: NetworkSetting) -> nn.Module:
+    width = setting.hidden_channels
+    return nn.Sequential(
+        nn.Linear(columns, width),
+        nn.ReLU(),
+        nn.Dropout(setting.dropout),
+        nn.Linear(width, width),
+        nn.ReLU(),
+        nn.Dropout(setting.dropout),
+        nn.Linear(width, num_classes),
+    )
+
+
+class _Bilinear(nn.Module):
+    def __init__(self, columns: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.eye(columns) / columns)
+        self.bias = nn.Parameter(torch.zeros(()))
+
+    def forward(self, ends: Tensor) -> Tensor:
+        a, b = ends.chunk(2, dim=1)
+        logit = (a @ (self.weight + self.weight.T) * b).sum(dim=1) + self.bias
+        return torch.stack([torch.zeros_like(logit), logit], dim=1)
+
+
+def _folds(taught: Taught, seed: int, count: int = 4) -> list[tuple[Taught, Taught]]:
+    """Divide the rows so that every part has its share of each class."""
+    order = np.random.default_rng(stream(seed, "folds")).permutation(len(taught.y))
+    order = order[np.argsort(taught.y[order], kind="stable")]
+    fold = np.empty(len(order), dtype=np.int64)
+    fold[order] = np.arange(len(order)) % count
+    return [
+        (Taught(taught.x[fold != k], taught.y[fold != k]), Taught(taught.x[fold == k], taught.y[fold == k]))
+        for k in range(count)
+    ]
+
+
+def _quality(log_p: Array, y: Integers) -> tuple[float, float]:
+    """How good answers are: the share of right ones (of two classes: their AUC), then minus the cross-entropy."""
+    surprise = -float(log_p[np.arange(len(y)), y].mean())
+    if log_p.shape[1] == 2 and 0 < y.sum() < len(y):
+        return area(log_p[:, 1] - log_p[:, 0], y), -surprise
+    return float((log_p.argmax(axis=1) == y).mean()), -surprise
+
+
+def area(score: Array, y: Integers) -> float:
+    """The area under the ROC curve."""
+    return float(roc_auc_score(y, score))
+
+
+def _log(probabilities: Array) -> Array:
+    result: Array = np.log(np.clip(probabilities, SMALLEST, None))
+    return result

@@ -1,0 +1,226 @@
+"""The panel for node secrets: six ways to read a class from an embedding, each knowing few secrets and all."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.neighbors import NearestNeighbors
+
+from graphveil.audit import learners
+from graphveil.audit.attacks import Answers, Attack, Need, scaled, standardised
+from graphveil.audit.learners import Fitted, Learner, Rows, Taught, learn
+from graphveil.audit.metrics import Array, Integers
+from graphveil.audit.secret import Asked, Knowledge, NodeSecret
+
+KNOWLEDGE: tuple[Knowledge, ...] = ("few", "all")
+
+
+View = Callable[[Rows, NodeSecret, Asked], Rows]
+"""The rows of all nodes, from z, the secret and what of it is known."""
+Scaling = Callable[[Rows], Rows]
+
+
+def z_itself(z: Rows, secret: NodeSecret, known: Asked) -> Rows:  # noqa: ARG001 - a view like the others
+    """An embedding as it is."""
+    return z
+
+
+@dataclass(frozen=True)
+class Classify:
+    """Teach a learner the known nodes' rows, and let it answer for the others.
+
+    Args:
+        learner: made for the number of columns. scalings: tuned over too; trees need but one.
+    """
+
+    name: str
+    learner: Callable[[int], Learner]
+    knowledge: Knowledge
+    cost: float
+    view: View = z_itself
+    needs: tuple[Need, ...] = ("z", "secrets")
+    scalings: tuple[Scaling, ...] = (scaled, standardised)
+
+    def __call__(self, z: Rows, secret: NodeSecret, seed: int) -> Answers:
+        known, val, classes = secret.known[self.knowledge], secret.val, secret.num_classes
+        raw = self.view(z, secret, known)
+        learner = self.learner(raw.shape[1])
+
+        def tune(scale: Scaling) -> tuple[Fitted, Scaling]:
+            x = scale(raw)
+            watched = _taught(x, val) if self.knowledge == "all" else None
+            return learn(learner, _taught(x, known), classes, seed, watched), scale
+
+        tuned, scale = max((tune(scale) for scale in self.scalings), key=lambda found: found[0].quality)
+        on_val = tuned.log_probabilities(scale(raw)[val.index])
+        if self.knowledge == "few":
+            return Answers(on_val, tuned.log_probabilities(scale(raw)[secret.test.index]))
+        everything = known.and_also(val)
+        x = scale(self.view(z, secret, everything))
+        final = learner.fit(_taught(x, everything), classes, tuned.setting, seed, stop=tuned.rounds or None)
+        return Answers(on_val, final.log_probabilities(x[secret.test.index]))
+
+
+@dataclass(frozen=True)
+class Propagate:
+    """Spread the known classes over links predicted from z: each node and its nearest (Zhou et al., 2004)."""
+
+    knowledge: Knowledge
+    cost: float = 2.0
+    needs: tuple[Need, ...] = ("z", "secrets")
+
+    @property
+    def name(self) -> str:
+        """As it stands in the table."""
+        return f"label propagation over predicted links, {self.knowledge}"
+
+    def __call__(self, z: Rows, secret: NodeSecret, seed: int) -> Answers:
+        known, val, test = secret.known[self.knowledge], secret.val, secret.test
+        nodes = np.unique(np.concatenate([known.index, val.index, test.index]))
+        place = np.full(secret.num_nodes, -1)
+        place[nodes] = np.arange(len(nodes))
+        x = standardised(z)[nodes]
+        x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+        learned, tuned_on = (known, val) if self.knowledge == "all" else _halves(known, seed)
+        best: tuple[float, sp.csr_matrix, float] = (-1.0, None, 0.0)
+        distance, nearest = NearestNeighbors(n_neighbors=min(21, len(nodes))).fit(x).kneighbors(x)
+        for count in (6, 21):
+            links = _similarity(distance[:, 1:count], nearest[:, 1:count])
+            for reach in (0.5, 0.95):
+                answers = _spread(links, place[learned.index], learned.y, secret.num_classes, reach)
+                right = float((answers[place[tuned_on.index]].argmax(axis=1) == tuned_on.y).mean())
+                if right > best[0]:
+                    best = right, links, reach
+        _, links, reach = best
+        before = _spread(links, place[known.index], known.y, secret.num_classes, reach)
+        everything = known.and_also(val) if self.knowledge == "all" else known
+        after = _spread(links, place[everything.index], everything.y, secret.num_classes, reach)
+        return Answers(before[place[val.index]], after[place[test.index]])
+
+
+def panel() -> list[Attack]:
+    """All attacks on a node secret, the cheapest first."""
+    found: list[Attack] = []
+    for knows in KNOWLEDGE:
+        found += [
+            Classify(f"logistic regression, {knows}", lambda _: learners.logistic_regression(), knows, 1.0),
+            Classify(f"k nearest neighbours, {knows}", lambda _: learners.neighbours(), knows, 1.5),
+            Propagate(knows),
+            Classify(f"kernel machine, {knows}", learners.kernel, knows, 3.0),
+            Classify(f"forest, {knows}", lambda _: learners.forest(), knows, 3.5, scalings=(scaled,)),
+            Classify(f"MLP, {knows}", lambda _: learners.mlp(), knows, 4.0),
+            Classify(f"boosted trees, {knows}", lambda _: learners.trees(), knows, 5.0, scalings=(scaled,)),
+            Classify(f"GNN with the public graph, {knows}", _over_hops(knows), knows, 6.0, gnn_rows, _ALL),
+        ]
+    return sorted(found, key=lambda attack: attack.cost)
+
+
+def quick() -> list[Attack]:
+    """For sweeps: a linear and a bent reader that know all."""
+    return [
+        Classify("logistic regression, all", lambda _: learners.logistic_regression(), "all", 1.0),
+        Classify("MLP, all", lambda _: learners.Network(learners._mlp, learners.mlp().grid[:1]), "all", 4.0),
+    ]
+
+
+def graph_alone() -> list[Attack]:
+    """What the public graph tells without any embedding: the control beside the GNN."""
+    return [
+        Classify(f"public graph alone, {knows}", lambda _: learners.mlp(), knows, 4.0, graph_rows, ("secrets", "graph"))
+        for knows in KNOWLEDGE
+    ]
+
+
+_ALL: tuple[Need, ...] = ("z", "secrets", "graph")
+
+
+def _over_hops(knowledge: Knowledge) -> Callable[[int], Learner]:
+    """Hops have many columns: whoever knows few examples of them does best to stay linear (Wu et al., 2019)."""
+    return lambda _: learners.logistic_regression() if knowledge == "few" else learners.mlp()
+
+
+def gnn_rows(z: Rows, secret: NodeSecret, known: Asked) -> Rows:
+    """A graph network's view: z at the node, one, two and three links away, and what the neighbours' secrets say."""
+    mean = _mean_of_neighbours(secret)
+    hops = [standardised(z)]
+    for _ in range(3):
+        hops.append(mean @ hops[-1])
+    return np.concatenate([*hops, graph_rows(z, secret, known)], axis=1)
+
+
+def graph_rows(z: Rows, secret: NodeSecret, known: Asked) -> Rows:  # noqa: ARG001 - the graph alone
+    """What the known secrets say along the links, near and far.
+
+    A known node must not find its own answer in its row: the known are halved, and the rows of each half are made from
+    the secrets of the other.
+    """
+    links = _normalised(secret.links, secret.num_nodes)
+    rows = _spread_both(links, known, secret.num_classes)
+    for half, other in _both_halves(known):
+        rows[half.index] = _spread_both(links, other, secret.num_classes)[half.index]
+    return rows.astype(np.float32)
+
+
+def _taught(x: Rows, asked: Asked) -> Taught:
+    return Taught(x[asked.index], asked.y)
+
+
+def _spread_both(links: sp.csr_matrix, known: Asked, classes: int) -> Array:
+    return np.concatenate([_spread(links, known.index, known.y, classes, reach) for reach in (0.5, 0.9)], axis=1)
+
+
+def _both_halves(known: Asked) -> list[tuple[Asked, Asked]]:
+    one, other = _halves(known, 0)
+    return [(one, other), (other, one)]
+
+
+def _halves(known: Asked, seed: int) -> tuple[Asked, Asked]:
+    """Every other node of each class."""
+    order = np.random.default_rng(seed).permutation(len(known.y))
+    order = order[np.argsort(known.y[order], kind="stable")]
+    return tuple(Asked(known.index[part], known.y[part]) for part in (order[::2], order[1::2]))  # type: ignore[return-value]
+
+
+def _similarity(distance: Rows, nearest: Integers) -> sp.csr_matrix:
+    """Symmetric, normalised weights 1 - d^2 / 2, the cosine, of each row's nearest."""
+    count, width = nearest.shape
+    weights = np.clip(1 - distance.astype(np.float64) ** 2 / 2, 1e-3, None)
+    one_way = sp.csr_matrix((weights.ravel(), nearest.ravel(), np.arange(count + 1) * width), shape=(count, count))
+    return _normalise(one_way.maximum(one_way.T))
+
+
+def _normalised(links: Integers, num_nodes: int) -> sp.csr_matrix:
+    ends = np.concatenate([links, links[::-1]], axis=1)
+    return _normalise(sp.csr_matrix((np.ones(ends.shape[1]), ends), shape=(num_nodes, num_nodes)))
+
+
+def _normalise(weights: Any) -> sp.csr_matrix:
+    root = 1 / np.sqrt(np.maximum(np.asarray(weights.sum(axis=1)).ravel(), 1e-12))
+    return (sp.diags(root) @ weights @ sp.diags(root)).tocsr()
+
+
+def _mean_of_neighbours(secret: NodeSecret) -> sp.csr_matrix:
+    """With the node itself, in float32."""
+    ends = np.concatenate([secret.links, secret.links[::-1], np.tile(np.arange(secret.num_nodes), (2, 1))], axis=1)
+    matrix = sp.csr_matrix((np.ones(ends.shape[1], np.float32), ends), shape=(secret.num_nodes, secret.num_nodes))
+    return (sp.diags(1 / np.asarray(matrix.sum(axis=1)).ravel()) @ matrix).tocsr().astype(np.float32)
+
+
+def _spread(links: sp.csr_matrix, nodes: Integers, y: Integers, classes: int, reach: float) -> Array:
+    """F <- reach * links F + (1 - reach) known, twenty times; as log-probabilities, (nodes, classes)."""
+    start = np.zeros((links.shape[0], classes))
+    share = np.bincount(y, minlength=classes) / len(y)
+    start[nodes, y] = 1 / np.maximum(share[y], 1e-12)  # a frequent class does not drown a rare one
+    spread = start
+    for _ in range(20):
+        spread = reach * (links @ spread) + (1 - reach) * start
+    spread = spread * share + 1e-6 * share
+    result: Array = np.log(np.clip(spread / spread.sum(axis=1, keepdims=True), learners.SMALLEST, None))
+    return result
+
+
+def as_node_attacks(name: str, estimators: Sequence[Any]) -> list[Attack]:
+    """Any scikit-learn classifiers, tuned over, as attackers that know few and all."""
+    return [Classify(f"{name}, {knows}", lambda _: learners.Sklearn(estimators), knows, 5.0) for knows in KNOWLEDGE]

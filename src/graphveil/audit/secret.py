@@ -1,0 +1,220 @@
+"""What an attacker knows and what it is asked, taken from the split once and never built inline.
+
+A node secret is known for 20 nodes a class (*few*) or for every node outside the test part (*all*). A link secret is
+known for the training links. Each attack tunes on the validation part, where the strongest one is chosen too, and is
+scored on the test part. Beyond the sizes below a seeded sample is taken, and the audit says so.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from graphveil.audit.metrics import Integers
+from graphveil.data import UNKNOWN, Split, node_classes
+from graphveil.data.graph import decode_pairs, encode_pairs, undirected_pairs
+from graphveil.data.pairs import distinct_nonlinks
+from graphveil.errors import GraphveilError
+from graphveil.randomness import generator, stream
+
+MAX_KNOWN = 40_000
+"""Nodes, or links, that an attack learns from at most."""
+MAX_ASKED = 20_000
+"""Nodes, or links, that an attack is asked about at most; as many non-links."""
+FEW = 20
+
+Knowledge = Literal["few", "all"]
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Nodes (n,) or pairs (2, n), and their classes (n,)."""
+
+    index: Integers
+    y: Integers
+
+    def and_also(self, other: "Asked") -> "Asked":
+        """Both together."""
+        return Asked(np.concatenate([self.index, other.index], axis=-1), np.concatenate([self.y, other.y]))
+
+
+@dataclass(frozen=True, eq=False)
+class NodeSecret:
+    """A class of every node.
+
+    Args:
+        known: what an attacker of either knowledge learns from; one that knows *all* knows `val` too, once it has
+            tuned on it.
+        links: the public graph, (2, links).
+    """
+
+    name: str
+    num_nodes: int
+    num_classes: int
+    known: dict[Knowledge, Asked]
+    val: Asked
+    test: Asked
+    links: Integers
+    notes: tuple[str, ...] = ()
+
+    @property
+    def majority(self) -> int:
+        """The class that is most frequent where the secret is known."""
+        return int(np.bincount(self.known["all"].and_also(self.val).y).argmax())
+
+    @property
+    def chance(self) -> float:
+        """The accuracy of naming the majority."""
+        return float((self.test.y == self.majority).mean())
+
+
+@dataclass(frozen=True, eq=False)
+class LinkSecret:
+    """Whether two nodes are linked.
+
+    Args:
+        matched_val, matched_test: for as many links as can be, a non-link between nodes of the same two classes.
+        labels: what an attacker knows of the nodes' labels; None where the graph has none.
+        true_labels: of all nodes, for the floor.
+    """
+
+    num_nodes: int
+    known: Asked
+    val: Asked
+    test: Asked
+    matched_val: Asked | None
+    matched_test: Asked | None
+    labels: Asked | None
+    true_labels: Integers | None
+    notes: tuple[str, ...] = ()
+    name: str = field(default="links", init=False)
+    num_classes: int = field(default=2, init=False)
+    chance: float = field(default=0.5, init=False)
+
+
+Secret = NodeSecret | LinkSecret
+
+
+def node_secret(graph: Data, split: Split, name: str, seed: int) -> NodeSecret:
+    """The roles of a node attribute, unknown values left out."""
+    y = node_classes(graph, name).cpu().numpy()
+    notes: list[str] = []
+
+    def part(what: str, nodes: torch.Tensor, limit: int) -> Asked:
+        index = nodes.cpu().numpy()
+        index = index[y[index] != UNKNOWN]
+        if len(index) == 0:
+            raise GraphveilError(f"{name!r} is known for none of the {what} nodes: fill in more values.")
+        index = _sample(index, limit, f"{what} nodes", notes, seed)
+        return Asked(index, y[index])
+
+    val = part("validation", split.val_nodes, MAX_ASKED)
+    everything = split.attacker_nodes("all")
+    known = part("known", everything[~torch.isin(everything, split.val_nodes)], MAX_KNOWN)
+    if len(np.unique(known.y)) < 2:
+        raise GraphveilError(f"{name!r} has one class only among the known nodes: there is nothing to tell apart.")
+    few = part("training", split.train_nodes, MAX_KNOWN) if name == "labels" else _few(known, seed)
+    return NodeSecret(
+        name=name,
+        num_nodes=len(y),
+        num_classes=int(y.max()) + 1,
+        known={"few": few, "all": known},
+        val=val,
+        test=part("test", split.test_nodes, MAX_ASKED),
+        links=undirected_pairs(graph.edge_index.cpu()).numpy(),
+        notes=tuple(notes),
+    )
+
+
+def link_secret(graph: Data, split: Split, seed: int) -> LinkSecret:
+    """The roles of the links, each part with as many non-links."""
+    notes: list[str] = []
+    taken = split.taken_pairs
+    links = _sample(split.train_links.numpy(), MAX_KNOWN, "known links", notes, seed)
+    random = generator(seed, "audit", "non-links")
+    nonlinks = distinct_nonlinks(links.shape[1], taken, split.num_nodes, random).numpy()
+    y = None
+    if "y" in graph:
+        y = node_classes(graph, "labels").cpu().numpy()
+    held_out = {
+        part: tuple(
+            _sample(getattr(split, f"{part}_{kind}").numpy(), MAX_ASKED, f"{part} {kind}", notes, seed)
+            for kind in ("links", "nonlinks")
+        )
+        for part in ("val", "test")
+    }
+    return LinkSecret(
+        num_nodes=split.num_nodes,
+        known=_pairs(links, nonlinks),
+        val=_pairs(*held_out["val"]),
+        test=_pairs(*held_out["test"]),
+        matched_val=None if y is None else class_matched(held_out["val"][0], y, taken, seed),
+        matched_test=None if y is None else class_matched(held_out["test"][0], y, taken, seed),
+        labels=None if y is None else _known_labels(split, y),
+        true_labels=y,
+        notes=tuple(notes),
+    )
+
+
+def class_matched(links: Integers, y: Integers, taken: torch.Tensor, seed: int) -> Asked | None:
+    """For each link a non-link between nodes of the same two classes, so that classes alone tell nothing.
+
+    A link whose two classes have no non-link left (after many draws) is left out, and so is one of unknown classes.
+
+    Args:
+        taken: ascending codes of pairs that may not be drawn.
+    """
+    links = links[:, (y[links] != UNKNOWN).all(axis=0)]
+    by_class = np.argsort(y, kind="stable")
+    first, size = np.searchsorted(y[by_class], np.arange(y.max() + 1)), np.bincount(y[y != UNKNOWN])
+    random = np.random.default_rng(stream(seed, "audit", "class-matched"))
+    found = np.full(links.shape, -1)
+    used = np.empty(0, dtype=np.int64)
+    open_ = np.arange(links.shape[1])
+    for _ in range(50):
+        classes = y[links[:, open_]]
+        drawn = by_class[first[classes] + (random.random(classes.shape) * size[classes]).astype(np.int64)]
+        low, high = drawn.min(axis=0), drawn.max(axis=0)
+        codes = encode_pairs(torch.from_numpy(np.stack([low, high])))
+        place = torch.searchsorted(taken, codes).clamp(max=max(len(taken) - 1, 0))
+        free = (low != high) & ~(taken[place] == codes).numpy() & ~np.isin(codes.numpy(), used)
+        _, once = np.unique(codes.numpy(), return_index=True)
+        good = np.intersect1d(np.flatnonzero(free), once)
+        found[:, open_[good]] = decode_pairs(codes[good]).numpy()
+        used = np.concatenate([used, codes.numpy()[good]])
+        open_ = np.delete(open_, good)
+        if len(open_) == 0:
+            break
+    kept = found[0] >= 0
+    if not kept.any():
+        return None
+    return _pairs(links[:, kept], found[:, kept])
+
+
+def _pairs(links: Integers, nonlinks: Integers) -> Asked:
+    return Asked(np.concatenate([links, nonlinks], axis=1), np.repeat([1, 0], [links.shape[1], nonlinks.shape[1]]))
+
+
+def _known_labels(split: Split, y: Integers) -> Asked:
+    index = split.attacker_nodes("all").numpy()
+    index = index[y[index] != UNKNOWN]
+    return Asked(index, y[index])
+
+
+def _few(known: Asked, seed: int) -> Asked:
+    """Twenty a class, or as many as there are."""
+    order = np.random.default_rng(stream(seed, "audit", "few")).permutation(len(known.y))
+    chosen = np.concatenate([order[known.y[order] == c][:FEW] for c in np.unique(known.y)])
+    return Asked(known.index[chosen], known.y[chosen])
+
+
+def _sample(index: Integers, limit: int, what: str, notes: list[str], seed: int) -> Integers:
+    """At most `limit` of the last dimension, by a stream of the seed, and a note where some were left out."""
+    count = index.shape[-1]
+    if count <= limit:
+        return index
+    notes.append(f"{limit:,} of {count:,} {what} were used, drawn at random")
+    chosen = np.random.default_rng(stream(seed, "audit", what)).choice(count, limit, replace=False)
+    return index[..., np.sort(chosen)]

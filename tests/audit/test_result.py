@@ -1,0 +1,217 @@
+"""What is derived from raw answers: the choice of the strongest, flags, verdict, files."""
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from torch_geometric.data import Data
+
+import graphveil as gv
+from graphveil.audit import Answers, Audit, Context, Effort, Finding, Utility, links, nodes
+from graphveil.audit.panel import raw_features, together
+from graphveil.audit.secret import NodeSecret, node_secret
+from graphveil.errors import GraphveilError
+
+USEFUL = Context(utility=Utility("links", 0.9, 0.5, 1000))
+
+
+def noise(seed: int, columns: int = 8) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(1500, columns)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def secret(town: Data, town_split: gv.Split) -> NodeSecret:
+    return node_secret(town, town_split, "coin", 0)
+
+
+def finding(secret: NodeSecret, name: str, val: float, test: float) -> Finding:
+    """One that is right on the first `val` and `test` shares."""
+
+    def answers(y: np.ndarray, right: float) -> np.ndarray:
+        guess = np.where(np.arange(len(y)) < right * len(y), y, 1 - y)
+        return np.log(0.01 + 0.98 * np.eye(2)[guess])
+
+    raw = Answers(answers(secret.val.y, val), answers(secret.test.y, test))
+    return Finding("embeddings", name, ("z", "secrets"), secret, raw, 0.1)
+
+
+def test_the_strongest_is_chosen_on_validation_and_reported_on_test(secret: NodeSecret) -> None:
+    lucky, strong = finding(secret, "lucky", 0.6, 0.9), finding(secret, "strong", 0.8, 0.7)
+    found = Audit(secret, [lucky, strong], {}, context=USEFUL)
+    assert found.strongest is strong
+    assert found.strongest.headline.value == pytest.approx(0.7, abs=1e-3)
+    assert [attack["attack"] for attack in found.to_dict()["attacks"]] == ["lucky", "strong"]
+
+
+def test_who_holds_the_public_graph_has_a_line_of_its_own(secret: NodeSecret) -> None:
+    z, graph = finding(secret, "z", 0.6, 0.6), replace(finding(secret, "gnn", 0.9, 0.9), needs=("z", "graph"))
+    alone = replace(finding(secret, "alone", 0.85, 0.85), subject="public graph", needs=("graph",))
+    found = Audit(secret, [z, graph], {"public graph": [alone]}, context=USEFUL)
+    assert found.strongest is z
+    assert found.with_graph is graph
+    assert found.to_dict()["with_public_graph"]["excess"] == pytest.approx(0.05, abs=2e-3)
+
+
+def test_the_verdict(secret: NodeSecret) -> None:
+    assert Audit(secret, [finding(secret, "a", 0.7, 0.7)], {}, context=USEFUL).verdict == "leaks"
+    assert Audit(secret, [finding(secret, "a", 0.5, 0.5)], {}, context=USEFUL).verdict == "protected"
+
+
+def names(found: Audit) -> set[str]:
+    return {flag.name for flag in found.flags}
+
+
+def test_every_flag_forbids_the_word_protected(town: Data, town_split: gv.Split, secret: NodeSecret) -> None:
+    chance = finding(secret, "a", 0.5, 0.5)
+    constant = replace(
+        chance, answers=Answers(*(np.tile(np.log([0.6, 0.4]), (len(part.y), 1)) for part in (secret.val, secret.test)))
+    )
+    few = replace(secret, test=replace(secret.test, index=secret.test.index[:100], y=secret.test.y[:100]))
+    useless = Context(utility=Utility("links", 0.51, 0.5, 1000))
+    z = noise(0)
+    z[:, 3] = 7
+    z[:, 5] = -2 * z[:, 1]
+    shaped = gv.audit(z, town, town_split, "coin", attacks="quick")
+    cases = {
+        "constant prediction": Audit(secret, [constant], {}, context=USEFUL),
+        "utility at chance": Audit(secret, [chance], {}, context=useless),
+        "too few examples": Audit(few, [finding(few, "a", 0.5, 0.5)], {}, context=USEFUL),
+        "attacks dropped": Audit(secret, [chance], {}, dropped=["MLP"], context=USEFUL),
+        "dead dimensions": shaped,
+        "duplicated dimensions": shaped,
+    }
+    for name, found in cases.items():
+        assert name in names(found), name
+        assert found.verdict == "flagged"
+
+
+def test_an_auc_of_exactly_one_half_is_flagged(town: Data, town_split: gv.Split) -> None:
+    z = np.zeros((1500, 2))
+    z[:3] = 1  # not constant, but no test pair tells it apart
+    found = gv.audit(z, town, town_split, "links", attacks=[links.Distance("Euclidean")], context=Context(joint=0.5))
+    if found.strongest.headline.value == 0.5:
+        assert "AUC of exactly .5" in names(found)
+    assert "joint AUC of exactly .5" in names(found)
+    assert found.verdict == "flagged"
+
+
+def test_the_joint_adversary_beside_the_strongest(secret: NodeSecret) -> None:
+    found = Audit(secret, [finding(secret, "a", 0.8, 0.8)], {}, context=Context(joint=0.55))
+    assert found.gap == pytest.approx(0.25, abs=1e-3)
+    assert found.to_dict()["joint_adversary"]["value"] == 0.55
+    assert "a fresh one reads +25.0 more" in str(found)
+
+
+def test_three_together_are_at_least_as_steady(secret: NodeSecret) -> None:
+    """Three that err independently are better together than each alone."""
+    random = np.random.default_rng(0)
+
+    def one(name: str) -> Finding:
+        def answers(y: np.ndarray) -> np.ndarray:
+            return np.stack([np.zeros(len(y)), 2.0 * (2 * y - 1) + 2 * random.normal(size=len(y))], axis=1)
+
+        raw = Answers(answers(secret.val.y), answers(secret.test.y))
+        return Finding("embeddings", name, ("z",), secret, raw, 0.1)
+
+    alone = [one(name) for name in "abcd"]
+    (joined,) = together(alone)
+    assert joined.headline.value > max(finding.headline.value for finding in alone)
+    assert together(alone[:3]) == []
+
+
+def test_what_is_written_and_nothing_half(town: Data, town_split: gv.Split, tmp_path: Path) -> None:
+    z = noise(1)
+    z[:, 0] += 4 * town.coin.numpy()
+    found = gv.audit(z, town, town_split, "coin", attacks="quick")
+    found.save(tmp_path / "a" / "audit.json")
+    written = json.loads((tmp_path / "a" / "audit.json").read_text())
+    for key in (
+        "schema",
+        "secret",
+        "strongest",
+        "attacks",
+        "controls",
+        "floor",
+        "joint_adversary",
+        "mutual_information",
+    ):
+        assert key in written
+    assert set(written["strongest"]) == {"attack", "metric", "value", "ci"}
+    assert set(written["attacks"][0]["metrics"]) == {"accuracy", "balanced_accuracy", "macro_f1", "gain"}
+    raw = (tmp_path / "a" / "audit.safetensors").read_bytes()
+    assert hashlib.sha256(raw).hexdigest() == written["answers_sha256"]
+    answers = safetensors.numpy.load(raw)["embeddings/MLP, all/test"]
+    right = (answers.argmax(axis=1) == found.secret.test.y).mean()
+    mlp = next(attack for attack in written["attacks"] if attack["attack"] == "MLP, all")
+    assert right == pytest.approx(mlp["value"], abs=1e-12), "metrics can be had again from the raw answers"
+    assert sorted(file.name for file in (tmp_path / "a").iterdir()) == ["audit.json", "audit.safetensors"]
+
+
+def test_the_same_seed_gives_the_same_audit_with_one_process_and_with_two(town: Data, town_split: gv.Split) -> None:
+    panel = [attack for attack in nodes.panel() if attack.name in ("MLP, all", "forest, few", "kernel machine, all")]
+    one, again, two = (
+        gv.audit(noise(1), town, town_split, "coin", attacks=panel, effort=Effort(jobs=jobs)) for jobs in (1, 1, 2)
+    )
+    for first, second, third in zip(one.findings, again.findings, two.findings, strict=True):
+        np.testing.assert_array_equal(first.answers.test, second.answers.test)
+        np.testing.assert_array_equal(first.answers.test, third.answers.test)
+
+
+def test_a_time_budget_keeps_the_cheap_and_names_what_it_dropped(town: Data, town_split: gv.Split) -> None:
+    seen: list[str] = []
+    effort = Effort(time_budget=0.0, on_attack=lambda name, done, total: seen.append(name))  # noqa: ARG005
+    found = gv.audit(noise(1), town, town_split, "links", effort=effort)
+    assert [finding.attack for finding in found.findings] == seen == ["cosine distance"]
+    assert "boosted trees on pairs" in found.dropped
+    assert "attacks dropped" in names(found)
+
+
+def test_panels_go_from_cheap_to_costly(town: Data, town_split: gv.Split) -> None:
+    from graphveil.audit.secret import link_secret
+
+    for panel in (nodes.panel(), links.panel(link_secret(town, town_split, 0))):
+        costs = [attack.cost for attack in panel]
+        assert costs == sorted(costs)
+
+
+def test_raw_features_are_reduced_only_when_there_are_many(town: Data) -> None:
+    assert raw_features(town, 0).shape == (1500, 60)
+    wide = Data(x=__import__("torch").randn(200, 90))
+    assert raw_features(wide, 0).shape == (200, 64)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda z: z[:-1], "1499 rows and the graph has 1500 nodes"),
+        (lambda z: z[:, 0], r"shape \(1500,\)"),
+        (lambda z: z[:, :0], r"shape \(1500, 0\)"),
+        (lambda z: np.where(np.arange(1500)[:, None] == 3, np.nan, z), "nan in row 3, column 0"),
+        (lambda z: np.where(np.arange(1500)[:, None] == 3, np.inf, z), "inf in row 3, column 0"),
+        (np.ones_like, "the same row for every node"),
+        (lambda z: z.astype(str), "expected numbers"),
+        (lambda z: z * 1e30, "beyond"),
+    ],
+)
+def test_embeddings_that_cannot_be_are_refused(spoil, sentence: str, town: Data, town_split: gv.Split) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(GraphveilError, match=sentence):
+        gv.audit(spoil(noise(1).astype(np.float64)), town, town_split, "coin", attacks="quick")
+
+
+def test_secrets_that_cannot_be_are_refused(town: Data, town_split: gv.Split) -> None:
+    bad = town.clone()
+    bad.empty, bad.one = bad.coin * 0 - 1, bad.coin * 0
+    for name, sentence in (
+        ("gender", "the graph has no 'gender'"),
+        ("empty", "known for none"),
+        ("one", "one class only"),
+        ("x", "one class for each"),
+    ):
+        with pytest.raises(GraphveilError, match=sentence):
+            gv.audit(noise(1), bad, town_split, name)
+    with pytest.raises(GraphveilError, match="the split is for 1500 nodes"):
+        gv.audit(noise(1), gv.load("karate"), town_split, "labels")
