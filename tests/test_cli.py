@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -43,7 +44,7 @@ def graphveil(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 
 Program = Callable[..., Done]
 
-VERBS = [[], ["data"], ["data", "list"], ["data", "fetch"], ["protect"], ["demo"]]
+VERBS = [[], ["data"], ["data", "list"], ["data", "fetch"], ["protect"], ["audit"], ["demo"]]
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
@@ -51,7 +52,7 @@ def test_help_reads_well_and_carries_an_example(verb: list[str], graphveil: Prog
     done = graphveil(*verb, "--help")
     assert done.returncode == 0
     assert "Usage: " in done.stdout
-    assert re.search(r"(Example|Start with):  graphveil", done.stdout)
+    assert re.search(r"(Examples?|Start with):  graphveil", done.stdout)
 
 
 def test_help_imports_neither_torch_nor_pyg() -> None:
@@ -166,3 +167,82 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "--resume" in err
     assert "Traceback" not in err
+
+
+def test_audit_of_a_run_and_of_a_file(tmp_path: Path, graphveil: Program) -> None:
+    run = str(tmp_path / "run")
+    assert graphveil("protect", "synthetic", *QUICK, "--out", run).returncode == 0
+    done = graphveil("audit", run, "--panel", "quick")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "\x1b" not in done.stdout
+    for words in ("What the embeddings tell about labels", "strongest attack", "joint adversary", "mutual information"):
+        assert words in done.stdout
+    file, out = str(tmp_path / "run" / "embeddings.parquet"), str(tmp_path / "other.json")
+    arguments = ["--embeddings", file, "--graph", "synthetic", "--secret", "links", "--panel", "quick", "--out", out]
+    done = graphveil("audit", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "class-matched AUC" in done.stdout
+    assert "floor" in done.stdout
+    assert Path(out).exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "give either the folder of a run, or --embeddings"),
+        (["."], "not a finished run of `graphveil protect`"),
+        ([".", "--embeddings", "z.npy"], "give either the folder of a run"),
+        (["--embeddings", "z.npy"], "--embeddings needs --graph and --secret"),
+        (["--embeddings", "z.npy", "--graph", "nowhere", "--secret", "labels"], "unknown graph 'nowhere'"),
+        (["--embeddings", "no.npy", "--graph", "synthetic", "--secret", "labels"], "no.npy is not a file"),
+        (["--embeddings", "short.npy", "--graph", "synthetic", "--secret", "labels"], "10 rows and the graph has 2000"),
+        (["--embeddings", "nan.npy", "--graph", "synthetic", "--secret", "labels"], "nan in row 0, column 1"),
+        (["--embeddings", "same.npy", "--graph", "synthetic", "--secret", "labels"], "same row for every node"),
+        (["--embeddings", "flat.npy", "--graph", "synthetic", "--secret", "labels"], "shape (2000,)"),
+        (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "gender"], "the graph has no 'gender'"),
+        (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "labels", "--panel", "slow"], "unknown panel"),
+        (["--embeddings", "z.npy", "--graph", "karate", "--secret", "labels"], "2000 rows and the graph has 34"),
+        (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "labels", "--jobs", "0"], "'--jobs'"),
+        (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "labels", "--time-budget", "-1"], "budget"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_input_of_audit_is_one_sentence_and_leaves_nothing(
+    arguments: list[str], says: str, tmp_path: Path, graphveil: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    z = np.random.default_rng(0).normal(size=(2000, 3))
+    spoiled = z.copy()
+    spoiled[0, 1] = np.nan
+    files = {"z": z, "short": z[:10], "nan": spoiled, "same": np.ones((2000, 3)), "flat": z[:, 0]}
+    for name, array in files.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    monkeypatch.chdir(tmp_path)
+    done = graphveil("audit", *arguments)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    left = {file.name for file in tmp_path.iterdir()} - {f"{name}.npy" for name in files}
+    assert left == set()
+
+
+def test_an_interrupted_audit_writes_nothing(tmp_path: Path) -> None:
+    """Ctrl-C reaches the worker processes too, as on a terminal."""
+    np.save(tmp_path / "z.npy", np.random.default_rng(0).normal(size=(2000, 32)))
+    command = [sys.executable, "-m", "graphveil", "--verbose", "audit", "--embeddings", "z.npy", "--graph", "synthetic"]
+    process = subprocess.Popen(
+        [*command, "--secret", "links", "--jobs", "2"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with process:
+        time.sleep(12)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert "no audit was written" in err
+    assert "Traceback" not in err
+    assert [file.name for file in tmp_path.iterdir()] == ["z.npy"]

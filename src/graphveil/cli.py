@@ -196,7 +196,9 @@ def audit(
     controls: Annotated[
         bool, typer.Option(help="Attack an untrained and an unprotected encoder of the run's kind too.")
     ] = True,
-    jobs: Annotated[int, typer.Option(min=1, help="Attacks at once, each in a process of its own.")] = 1,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Attacks at once, each in a process of its own (default: one a core).")
+    ] = None,
     time_budget: Annotated[
         float | None, typer.Option(min=0, help="Seconds after which no attack is begun; the slowest come last.")
     ] = None,
@@ -218,7 +220,7 @@ def audit(
         raise GraphveilError("give either the folder of a run, or --embeddings with --graph and --secret.")
     try:
         with show_attacks(console) as on_attack:
-            effort = Effort(jobs, time_budget, on_attack)
+            effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), time_budget, on_attack)
             if run is not None:
                 found = review(run, secret, panel, root, controls, effort)
                 out = run / "audit.json"
@@ -261,7 +263,7 @@ def demo(
     score = scores["protected"]
     context = Context(score.adversary, Utility("links", score.utility, 0.5, 2 * split.test_links.size(1)))
     with show_attacks(console) as on_attack:
-        effort = Effort(on_attack=on_attack)
+        effort = Effort(min(os.cpu_count() or 1, 2), on_attack=on_attack)
         controls = {"unprotected encoder": z["unprotected"]}
         found = run_audit(z["protected"], graph, split, "labels", None, seed, controls, context, effort)
     console.print(found)

@@ -59,6 +59,11 @@ class Finding:
         return self._headline(self.answers.test, self.secret.test)
 
     @cached_property
+    def balanced_validation(self) -> float:
+        """The balanced accuracy on the validation part, of a node secret."""
+        return self._metrics(self.answers.val, self.secret.val)["balanced_accuracy"].value
+
+    @cached_property
     def validation(self) -> float:
         """The metric that decides, on the validation part, where the strongest attack is chosen."""
         return self._headline(self.answers.val, self.secret.val).value
@@ -158,6 +163,23 @@ class Audit:
         return strongest([finding for finding in self.findings if "graph" not in finding.needs] or self.findings)
 
     @cached_property
+    def most_balanced(self) -> Finding | None:
+        """Of a node secret the attack of the best balanced accuracy, chosen on the validation part.
+
+        Where one class is frequent, an attack that tells the rare ones apart may be no more often right than naming the
+        frequent one: its leak shows here and not in the accuracy.
+        """
+        if isinstance(self.secret, LinkSecret):
+            return None
+        found = [finding for finding in self.findings if "graph" not in finding.needs] or self.findings
+        return max(found, key=lambda finding: finding.balanced_validation)
+
+    @property
+    def balanced_chance(self) -> float:
+        """The balanced accuracy of guessing: one over the classes that are asked for."""
+        return 1 / len(np.unique(self.secret.test.y))
+
+    @cached_property
     def with_graph(self) -> Finding | None:
         """The strongest of those that also hold the public graph."""
         found = [finding for finding in self.findings if "graph" in finding.needs]
@@ -207,7 +229,7 @@ class Audit:
     @cached_property
     def flags(self) -> tuple[Flag, ...]:
         """Signs of collapse and of too little evidence."""
-        found, headline, chance = list(self.shape), self.strongest.headline, self.secret.chance
+        found, headline = list(self.shape), self.strongest.headline
         if all(finding.constant for finding in self.findings):
             found.append(Flag("constant prediction", "every attack gives every example the same answer"))
         if self.strongest.metric == "auc" and headline.value == 0.5:
@@ -224,12 +246,11 @@ class Audit:
             found.append(Flag("too few examples", f"{count} test examples leave the headline ±{half:.1%} wide"))
         if self.dropped:
             found.append(Flag("attacks dropped", f"the time budget left out {', '.join(self.dropped)}"))
-        del chance
         return tuple(found)
 
     @property
     def verdict(self) -> Verdict:
-        """ "protected" only if nothing is flagged and the strongest attack cannot be told from guessing.
+        """ "protected" only if nothing is flagged and no reading can be told from guessing, balanced or not.
 
         Where links are the secret and a node class is the utility, guessing by the true classes is what cannot be
         undercut, and it is what the attack is held against.
@@ -240,7 +261,10 @@ class Audit:
         keeps_classes = self.context.utility is not None and self.context.utility.name != "links"
         if isinstance(self.secret, LinkSecret) and keeps_classes and self.floor is not None:
             reference = max(reference, self.floor.value)
-        return "leaks" if self.strongest.headline.low > reference else "protected"
+        told = self.strongest.headline.low > reference
+        if self.most_balanced is not None:
+            told |= self.most_balanced.metrics["balanced_accuracy"].low > self.balanced_chance
+        return "leaks" if told else "protected"
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in audit.json."""
@@ -252,6 +276,10 @@ class Audit:
             "chance": self.secret.chance,
             "strongest": {"attack": self.strongest.attack, "metric": self.strongest.metric}
             | _plain(self.strongest.headline),
+            "balanced": None
+            if self.most_balanced is None
+            else {"attack": self.most_balanced.attack, "metric": "balanced_accuracy", "chance": self.balanced_chance}
+            | _plain(self.most_balanced.metrics["balanced_accuracy"]),
             "with_public_graph": None
             if graph is None
             else {"attack": graph.attack, "metric": graph.metric}
@@ -319,8 +347,11 @@ def _lines(audit: Audit) -> list[Text]:
     best, told = audit.strongest, audit.information
     metric = {"auc": "AUC", "accuracy": "accuracy"}[best.metric]
     rows = [("strongest attack", f"{best.attack}: {metric} {best.headline}, guessing {100 * audit.secret.chance:.1f}")]
+    if audit.most_balanced is not None:
+        name, balanced = audit.most_balanced.attack, audit.most_balanced.metrics["balanced_accuracy"]
+        rows.append(("balanced accuracy", f"{name}: {balanced}, guessing {100 * audit.balanced_chance:.1f}"))
     if audit.with_graph is not None:
-        rows.append(("with the public graph", f"{audit.with_graph.headline}"))
+        rows.append(("with the public graph", f"{audit.with_graph.attack}: {audit.with_graph.headline}"))
     if audit.floor is not None and audit.excess is not None:
         what = "comparing true labels" if best.metric == "auc" else "the public graph without z"
         rows.append(("floor", f"{audit.floor} from {what}; the strongest is {100 * audit.excess:+.1f} from it"))

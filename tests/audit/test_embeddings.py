@@ -1,0 +1,90 @@
+"""Embeddings from files of anybody's."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import safetensors.numpy
+
+from graphveil.audit.embeddings import read_embeddings, shape_flags
+from graphveil.errors import GraphveilError
+
+Z = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
+SHUFFLED = np.random.default_rng(1).permutation(30)
+
+
+def write(path: Path) -> None:
+    """Z as each kind of file, in another order where rows carry ids."""
+    columns = {"node": SHUFFLED, **{f"z{i}": Z[SHUFFLED, i] for i in range(3)}}
+    match path.name:
+        case "z.npy":
+            np.save(path, Z)
+        case "z.npz":
+            np.savez(path, z=Z, other=np.ones((2, 2)))
+        case "z.safetensors":
+            path.write_bytes(safetensors.numpy.save({"z": Z[SHUFFLED], "node": SHUFFLED}))
+        case "z.parquet":
+            pq.write_table(pa.table(columns), path)
+        case "lists.parquet":
+            rows = pa.FixedSizeListArray.from_arrays(pa.array(Z[SHUFFLED].ravel()), 3)
+            pq.write_table(pa.table({"id": SHUFFLED, "embedding": rows}), path)
+        case "z.csv":
+            lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+            path.write_text("\n".join(lines))
+        case "plain.csv":
+            path.write_text("\n".join(["a,b,c", *(",".join(map(str, row)) for row in Z)]))
+
+
+@pytest.mark.parametrize(
+    "name", ["z.npy", "z.npz", "z.safetensors", "z.parquet", "lists.parquet", "z.csv", "plain.csv"]
+)
+def test_every_kind_of_file_gives_the_rows_in_the_order_of_the_nodes(name: str, tmp_path: Path) -> None:
+    write(tmp_path / name)
+    np.testing.assert_allclose(read_embeddings(tmp_path / name, 30), Z, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("z.txt", b"1", "ends in .txt"),
+        ("z", b"1", "ends in nothing"),
+        ("z.npy", b"not numpy", "cannot be read as embeddings"),
+        ("z.npz", b"not a zip", "cannot be read as embeddings"),
+        ("z.parquet", b"not parquet", "cannot be read as embeddings"),
+        ("z.safetensors", b"\xff" * 40, "cannot be read as embeddings"),
+        ("z.csv", b"", "cannot be read as embeddings"),
+        ("z.csv", b"a,b\n1,x\n2,y\n", "column 'b' holds string"),
+        ("z.csv", b"node\n1\n2\n", "no column of numbers"),
+        ("z.csv", b"node,a\n0,1\n0,2\n", "ids are not the graph's nodes 0 to 1, each once"),
+        ("z.csv", b"node,a\n0,1\n1,\n", "nan in row 1, column 0"),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(name: str, content: bytes, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(GraphveilError, match=sentence) as error:
+        read_embeddings(tmp_path / name, 2)
+    assert "\n" not in str(error.value)
+    assert name in str(error.value)
+
+
+def test_a_pickle_inside_an_array_is_not_opened(tmp_path: Path) -> None:
+    np.save(tmp_path / "z.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(GraphveilError, match="cannot be read as embeddings"):
+        read_embeddings(tmp_path / "z.npy", 1)
+
+
+def test_missing_files_and_ambiguous_archives(tmp_path: Path) -> None:
+    with pytest.raises(GraphveilError, match="is not a file"):
+        read_embeddings(tmp_path / "z.npy", 2)
+    np.savez(tmp_path / "z.npz", a=np.ones((2, 2)), b=np.ones((2, 2)))
+    with pytest.raises(GraphveilError, match="it holds a, b, not one matrix called z"):
+        read_embeddings(tmp_path / "z.npz", 2)
+
+
+def test_dead_and_duplicated_dimensions() -> None:
+    assert shape_flags(Z) == []
+    bad = np.concatenate([Z, np.ones((30, 2), np.float32), -3 * Z[:, :1] + 1], axis=1)
+    flags = {flag.name: flag.sentence for flag in shape_flags(bad)}
+    assert flags == {"dead dimensions": "2 of 6 never change", "duplicated dimensions": "1 of 6 repeat another"}

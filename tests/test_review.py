@@ -1,0 +1,112 @@
+"""`graphveil audit` on runs and on files."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graphveil as gv
+from graphveil.audit import Effort
+from graphveil.errors import GraphveilError
+from graphveil.review import CONTROLS, encoder_controls, read_record, review, review_file
+from graphveil.run import protect
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of twenty rounds on the generated graph, whose secret is a node attribute."""
+    folder = tmp_path_factory.mktemp("run")
+    graph = gv.load("synthetic")
+    split = gv.Split.paper(graph, 3)
+    recipe = gv.Veil().recipe.but(rounds=20, warmup=5, hidden_channels=16, out_channels=8)
+    veil = gv.Veil(utility="links", secret="secret", recipe=recipe, seed=3, device="cpu")
+    protect(veil, graph, split, folder / "a", source={"graph": "synthetic", "split": "paper"})
+    return folder / "a"
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Path:
+    shutil.copytree(finished, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_a_run_is_audited_with_what_it_knows(run: Path) -> None:
+    found = review(run, attacks="quick")
+    written = json.loads((run / "audit.json").read_text())
+    record = read_record(run)
+    assert written["secret"] == "secret"
+    assert written["joint_adversary"]["value"] == record["scores"]["adversary"]
+    assert found.context.utility is not None
+    assert found.context.utility.value == record["scores"]["utility"]
+    z = np.load(run / "embeddings.npy")
+    graph = gv.load("synthetic")
+    split = gv.Split.paper(graph, 3)
+    again = gv.audit(z, graph, split, "secret", attacks="quick", seed=3)
+    assert again.strongest.headline == found.strongest.headline, "the run's own split was drawn again"
+
+
+def test_another_secret_has_no_joint_adversary(run: Path) -> None:
+    assert review(run, secret="labels", attacks="quick").gap is None
+
+
+def test_the_controls_are_made_once(run: Path) -> None:
+    graph = gv.load("synthetic")
+    split = gv.Split.paper(graph, 3)
+    controls = encoder_controls(run, graph, split)
+    assert set(controls) == {"untrained encoder", "unprotected encoder"}
+    veil = gv.Veil.load(run)
+    plain = gv.Veil("links", "secret", tradeoff=1.0, recipe=veil.recipe, seed=3, device="cpu").fit(graph, split)
+    assert controls["unprotected encoder"].equal(plain.transform(graph, split))
+    assert not controls["untrained encoder"].equal(controls["unprotected encoder"])
+    before = (run / CONTROLS).stat().st_mtime_ns
+    again = encoder_controls(run, graph, split)
+    assert (run / CONTROLS).stat().st_mtime_ns == before
+    assert again["untrained encoder"].equal(controls["untrained encoder"])
+    (run / CONTROLS).write_bytes(b"torn")
+    assert encoder_controls(run, graph, split)["untrained encoder"].equal(controls["untrained encoder"])
+
+
+def test_controls_stand_in_the_table(run: Path) -> None:
+    found = review(run, effort=Effort(time_budget=0.0))
+    assert "attacks dropped" in {flag.name for flag in found.flags}
+    assert any("unprotected encoder" in name for name in found.dropped)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda run: (run / "run.json").unlink(), "not a finished run"),
+        (lambda run: (run / "run.json").write_text("{"), "not a finished run"),
+        (lambda run: (run / "run.json").write_text("[]"), "not a finished run"),
+        (lambda run: (run / "embeddings.npy").write_bytes(b""), "cannot be read as embeddings"),
+        (lambda run: np.save(run / "embeddings.npy", np.ones((3, 2))), "3 rows and the graph has 2000 nodes"),
+    ],
+)
+def test_a_run_that_cannot_be_audited_says_why(run: Path, spoil, sentence: str) -> None:  # type: ignore[no-untyped-def]
+    spoil(run)
+    with pytest.raises(GraphveilError, match=sentence):
+        review(run, attacks="quick")
+    assert not (run / "audit.json").exists()
+
+
+def test_another_graph_or_split_is_noticed(run: Path) -> None:
+    record = json.loads((run / "run.json").read_text())
+    for key, sentence in (("graph_digest", "not the graph"), ("split_digest", "cannot be drawn again")):
+        (run / "run.json").write_text(json.dumps(record | {key: "0" * 64}))
+        with pytest.raises(GraphveilError, match=sentence):
+            review(run, attacks="quick")
+
+
+def test_a_file_of_anybody_s(tmp_path: Path) -> None:
+    graph = gv.load("synthetic")
+    z = np.random.default_rng(0).normal(size=(2000, 4))
+    z[:, 1] += 3 * graph.secret.numpy()
+    np.save(tmp_path / "z.npy", z)
+    out = tmp_path / "deep" / "audit.json"
+    found = review_file(tmp_path / "z.npy", "synthetic", "secret", "paper", 0, out, attacks="quick")
+    assert found.strongest.headline.value > 0.9
+    assert json.loads(out.read_text())["strongest"]["value"] == found.strongest.headline.value
+    with pytest.raises(GraphveilError, match="unknown split"):
+        review_file(tmp_path / "z.npy", "synthetic", "secret", "halves", 0, out)
