@@ -8,7 +8,8 @@ import sys
 import numpy as np
 
 import graphveil as gv
-from graphveil.audit import Context, Utility
+from graphveil.audit import Context
+from graphveil.review import utility_of
 
 
 def main(name: str) -> None:
@@ -19,7 +20,7 @@ def main(name: str) -> None:
     z = veil.transform(graph, split)
     guess = veil.modules_["utility"].cpu()(z).argmax(dim=1).numpy()
     accuracy = float((guess == graph.y.numpy())[split.test_nodes.numpy()].mean())
-    context = Context(utility=Utility("labels", accuracy, 0.3, 1000))
+    context = Context(utility=utility_of("labels", accuracy, graph, split))
     for what, published in (("all embeddings", z.numpy()), ("one class a node", np.eye(guess.max() + 1)[guess])):
         found = gv.audit(published, graph, split, "links", context=context)
         floor, matched = found.floor, found.class_matched

@@ -54,18 +54,26 @@ def test_another_secret_has_no_joint_adversary(run: Path) -> None:
 def test_the_controls_are_made_once(run: Path) -> None:
     graph = gv.load("synthetic")
     split = gv.Split.paper(graph, 3)
-    controls = encoder_controls(run, graph, split)
+    controls, notes = encoder_controls(run, graph, split)
+    assert notes == ()
     assert set(controls) == {"untrained encoder", "unprotected encoder"}
     veil = gv.Veil.load(run)
     plain = gv.Veil("links", "secret", tradeoff=1.0, recipe=veil.recipe, seed=3, device="cpu").fit(graph, split)
     assert controls["unprotected encoder"].equal(plain.transform(graph, split))
     assert not controls["untrained encoder"].equal(controls["unprotected encoder"])
     before = (run / CONTROLS).stat().st_mtime_ns
-    again = encoder_controls(run, graph, split)
+    again, _ = encoder_controls(run, graph, split)
     assert (run / CONTROLS).stat().st_mtime_ns == before
     assert again["untrained encoder"].equal(controls["untrained encoder"])
     (run / CONTROLS).write_bytes(b"torn")
-    assert encoder_controls(run, graph, split)["untrained encoder"].equal(controls["untrained encoder"])
+    assert encoder_controls(run, graph, split)[0]["untrained encoder"].equal(controls["untrained encoder"])
+    (run / "run.json").write_text((run / "run.json").read_text() + " ")
+    encoder_controls(run, graph, split)
+    assert (run / CONTROLS).stat().st_mtime_ns != before, "another run's controls are not this one's"
+    (run / "model.safetensors").write_bytes(b"torn")
+    nothing, notes = encoder_controls(run, graph, split)
+    assert nothing == {}
+    assert "no control by an encoder" in notes[0]
 
 
 def test_controls_stand_in_the_table(run: Path) -> None:
@@ -105,8 +113,22 @@ def test_a_file_of_anybody_s(tmp_path: Path) -> None:
     z[:, 1] += 3 * graph.secret.numpy()
     np.save(tmp_path / "z.npy", z)
     out = tmp_path / "deep" / "audit.json"
-    found = review_file(tmp_path / "z.npy", "synthetic", "secret", "paper", 0, out, attacks="quick")
+    split = gv.Split.paper(graph, 0)
+    found = review_file(tmp_path / "z.npy", graph, split, "secret", 0, out, attacks="quick")
     assert found.strongest.headline.value > 0.9
     assert json.loads(out.read_text())["strongest"]["value"] == found.strongest.headline.value
-    with pytest.raises(GraphveilError, match="unknown split"):
-        review_file(tmp_path / "z.npy", "synthetic", "secret", "halves", 0, out)
+
+
+def test_the_embeddings_are_never_overwritten(tmp_path: Path) -> None:
+    graph = gv.load("synthetic")
+    split = gv.Split.paper(graph, 0)
+    for name, out in (("z.npy", "z.npy"), ("z.answers.safetensors", "z.json")):
+        with pytest.raises(GraphveilError, match="would overwrite the embeddings"):
+            review_file(tmp_path / name, graph, split, "secret", 0, tmp_path / out)
+
+
+def test_a_wrong_question_is_refused_before_anything_is_trained(run: Path) -> None:
+    for secret, attacks, sentence in (("gender", None, "no 'gender'"), (None, "slow", "unknown panel")):
+        with pytest.raises(GraphveilError, match=sentence):
+            review(run, secret, attacks)
+    assert not (run / CONTROLS).exists()

@@ -191,7 +191,7 @@ def audit(
     secret: Annotated[
         str | None, typer.Option(help="labels, links or a node attribute (default: what the run hides).")
     ] = None,
-    split: Annotated[str, typer.Option(help="Of --embeddings: paper or proportional.")] = "paper",
+    split: Annotated[str | None, typer.Option(help="Of --embeddings: paper or proportional (default: paper).")] = None,
     panel: Annotated[str, typer.Option(help="full, or quick for a first look.")] = "full",
     controls: Annotated[
         bool, typer.Option(help="Attack an untrained and an unprotected encoder of the run's kind too.")
@@ -200,11 +200,13 @@ def audit(
         int | None, typer.Option(min=1, help="Attacks at once, each in a process of its own (default: one a core).")
     ] = None,
     time_budget: Annotated[
-        float | None, typer.Option(min=0, help="Seconds after which no attack is begun; the slowest come last.")
+        float | None, typer.Option(min=0, help="Seconds; attacks not expected to end by then are dropped, and named.")
     ] = None,
     root: Annotated[Path | None, typer.Option(help="Read the graph's raw files from this folder.")] = None,
-    seed: Annotated[int, typer.Option(help="Of --embeddings: decides the split and every random number.")] = 0,
-    out: Annotated[Path, typer.Option(help="Of --embeddings: the file to write.")] = Path("audit.json"),
+    seed: Annotated[
+        int | None, typer.Option(help="Of --embeddings: decides the split and every random number (default: 0).")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Of --embeddings: the file to write (default: audit.json).")] = None,
 ) -> None:
     """Let a panel of fresh attackers read the secret from embeddings, and say how much the strongest one reads.
 
@@ -213,11 +215,19 @@ def audit(
     Writes audit.json and, beside it, every attack's raw answers: into the run's folder, or where --out says.
     """
     from graphveil.audit import Effort
+    from graphveil.data import SPLITS, load
+    from graphveil.errors import unknown
     from graphveil.progress import show_attacks
     from graphveil.review import review, review_file
 
+    own = {"--graph": graph, "--split": split, "--seed": seed, "--out": out}
+    given = [name for name, value in own.items() if value is not None]
     if (run is None) == (embeddings is None):
         raise GraphveilError("give either the folder of a run, or --embeddings with --graph and --secret.")
+    if run is not None and given:
+        raise GraphveilError(
+            f"{given[0]} belongs to --embeddings: a run has its own, and the audit goes into its folder."
+        )
     try:
         with show_attacks(console) as on_attack:
             effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), time_budget, on_attack)
@@ -230,7 +240,11 @@ def audit(
                     raise GraphveilError(
                         "--embeddings needs --graph and --secret too: whose nodes, and what to look for."
                     )
-                found = review_file(embeddings, graph, secret, split, seed, out, panel, root, effort)
+                if (kind := split or "paper") not in SPLITS:
+                    raise unknown("split", kind, SPLITS)
+                loaded, out = load(graph, root), out or Path("audit.json")
+                parts = SPLITS[kind](loaded, seed or 0, message_edges="all")
+                found = review_file(embeddings, loaded, parts, secret, seed or 0, out, panel, effort)
     except KeyboardInterrupt:
         fail("interrupted; no audit was written.", code=130)
     console.print(found)
@@ -242,10 +256,11 @@ def demo(
     seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 0,
 ) -> None:
     """Protect the labels of real Cora while its links stay useful, and audit the result, in about a minute."""
-    from graphveil.audit import Context, Effort, Utility
+    from graphveil.audit import Context, Effort
     from graphveil.audit import audit as run_audit
     from graphveil.data import Split, load
     from graphveil.progress import show_attacks, show_rounds
+    from graphveil.review import utility_of
     from graphveil.veil import Veil
 
     with console.status("Fetching cora ..."):
@@ -261,7 +276,7 @@ def demo(
     console.print(scores_table("Cora, GCN: links kept, labels hidden", scores))
     caution("so, here are some:")
     score = scores["protected"]
-    context = Context(score.adversary, Utility("links", score.utility, 0.5, 2 * split.test_links.size(1)))
+    context = Context(score.adversary, utility_of("links", score.utility, graph, split))
     with show_attacks(console) as on_attack:
         effort = Effort(min(os.cpu_count() or 1, 2), on_attack=on_attack)
         controls = {"unprotected encoder": z["unprotected"]}

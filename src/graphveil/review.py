@@ -1,23 +1,26 @@
 """Audit a finished run in its folder: its embeddings, beside an untrained and an unprotected encoder of the same kind.
 
-Writes `audit.json` and `audit.safetensors` (raw answers); the controls are kept in `controls.safetensors`, so that a
-second audit does not train them again.
+Writes `audit.json` and `audit.answers.safetensors` (raw answers); the controls are kept in `controls.safetensors`, so
+that a second audit does not train them again.
 """
 
+import hashlib
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from torch_geometric.data import Data
 
 from graphveil.audit import Audit, Context, Effort, Utility, audit, read_embeddings
+from graphveil.audit.panel import the_panel, the_secret
+from graphveil.audit.result import answers_beside
 from graphveil.data import SPLITS, UNKNOWN, Split, digest, load, node_classes
-from graphveil.errors import GraphveilError, unknown
+from graphveil.errors import GraphveilError
 from graphveil.files import hold_lock, write_tensors
 from graphveil.veil import SCHEMA, Veil, start
 
@@ -29,67 +32,58 @@ def review(
     secret: str | None = None,
     attacks: str | None = None,
     root: Path | None = None,
-    with_controls: bool = True,
+    controls: bool = True,
     effort: Effort | None = None,
 ) -> Audit:
     """Audit what lies in `folder`, and write the audit there.
 
     Args:
         secret: the run's own by default. attacks: "full" or "quick". root: of the graph's raw files.
-        with_controls: train an unprotected encoder to compare with, unless that was done before.
+        controls: attack an untrained and an unprotected encoder too; the latter is trained if it has not been.
     """
+    effort = replace(effort or Effort(), started=time.perf_counter())
     record = read_record(folder)
     graph = load(record["graph"], root)
     if digest(graph) != record["graph_digest"]:
         raise GraphveilError(f"{record['graph']} is not the graph that {folder} was trained on: give its own --root.")
-    split = SPLITS[record["split"]](graph, record["config"]["seed"], message_edges=record["message_edges"])
+    config = record["config"]
+    split = SPLITS[record["split"]](graph, config["seed"], message_edges=record["message_edges"])
     if split.digest() != record["split_digest"]:
         raise GraphveilError(f"the split of {folder} cannot be drawn again: it was made by another version.")
-    config, asked = record["config"], secret or record["config"]["secret"]
     z = read_embeddings(folder / "embeddings.npy", graph.x.size(0))
-    busy = f"another process is writing to {folder}: wait for it."
-    with hold_lock(folder / ".lock", 0, busy):
-        controls = {}
-        if with_controls and attacks != "quick":
-            if effort is not None and effort.on_attack is not None:
+    asked = secret or config["secret"]
+    context = Context(
+        joint=record["scores"]["adversary"] if asked == config["secret"] else None,
+        utility=utility_of(config["utility"], record["scores"]["utility"], graph, split),
+    )
+    the_panel(attacks, the_secret(asked, graph, split, config["seed"], context))  # refuse before anything is trained
+    with hold_lock(folder / ".lock", 0, f"another process is writing to {folder}: wait for it."):
+        encoders: dict[str, Tensor] = {}
+        if controls and attacks != "quick":
+            if effort.on_attack is not None:
                 effort.on_attack("training an unprotected encoder", 0, 1)
-            controls = encoder_controls(folder, graph, split)
-        found = audit(
-            z,
-            graph,
-            split,
-            asked,
-            attacks=attacks,
-            seed=config["seed"],
-            controls=controls,
-            context=Context(
-                joint=record["scores"]["adversary"] if asked == config["secret"] else None,
-                utility=_utility(record, graph, split),
-            ),
-            effort=effort,
-        )
+            encoders, notes = encoder_controls(folder, graph, split)
+            context = replace(context, notes=notes)
+        found = audit(z, graph, split, asked, attacks, config["seed"], encoders, context, effort)
         found.save(folder / "audit.json")
     return found
 
 
 def review_file(
     file: Path,
-    graph: str,
+    graph: Data,
+    split: Split,
     secret: str,
-    split: str,
     seed: int,
     out: Path,
     attacks: str | None = None,
-    root: Path | None = None,
     effort: Effort | None = None,
 ) -> Audit:
     """Audit embeddings that lie in a file, and write the audit to `out`."""
-    loaded = load(graph, root)
-    if split not in SPLITS:
-        raise unknown("split", split, SPLITS)
-    z = read_embeddings(file, loaded.x.size(0))
-    parts = SPLITS[split](loaded, seed, message_edges="all")
-    found = audit(z, loaded, parts, secret, attacks=attacks, seed=seed, effort=effort)
+    if file.resolve() in (out.resolve(), answers_beside(out).resolve()):
+        raise GraphveilError(f"--out {out} would overwrite the embeddings in {file}: choose another name.")
+    z = read_embeddings(file, graph.x.size(0))
+    found = audit(z, graph, split, secret, attacks=attacks, seed=seed, effort=effort)
     found.save(out)
     return found
 
@@ -111,21 +105,21 @@ def read_record(folder: Path) -> dict[str, Any]:
     return record
 
 
-def encoder_controls(folder: Path, graph: Data, split: Split) -> dict[str, Tensor]:
-    """Embeddings of the run's encoder before training, and after training without protection.
+def encoder_controls(folder: Path, graph: Data, split: Split) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+    """Embeddings of the run's encoder before training, and after training without protection; and what to say of it.
 
     None where the encoder is the caller's own: a file never makes this program import code.
     """
     try:
         veil = Veil.load(folder)
-    except GraphveilError:
-        return {}
-    wanted = ("untrained encoder", "unprotected encoder") if veil.tradeoff < 1 else ("untrained encoder",)
+    except GraphveilError as error:
+        return {}, (f"no control by an encoder: {error}",)
+    run = hashlib.sha256((folder / "run.json").read_bytes()).hexdigest()
     file = folder / CONTROLS
     try:
-        kept = load_file(file)
-        if set(kept) == set(wanted):
-            return kept
+        with safe_open(file, "pt") as kept:
+            if (kept.metadata() or {}).get("run") == run:
+                return {name: kept.get_tensor(name) for name in kept.keys()}, ()  # noqa: SIM118 - not a dict
     except (OSError, SafetensorError):
         pass
     controls = {"untrained encoder": start([veil], graph, [split]).embed().cpu()}
@@ -141,14 +135,14 @@ def encoder_controls(folder: Path, graph: Data, split: Split) -> dict[str, Tenso
             seed=veil.seed,
         )
         controls["unprotected encoder"] = plain.fit(graph, split).transform(graph, split)
-    write_tensors(file, controls)
-    return controls
+    write_tensors(file, controls, {"run": run})
+    return controls, ()
 
 
-def _utility(record: dict[str, Any], graph: Data, split: Split) -> Utility:
-    name = record["config"]["utility"]
+def utility_of(name: str, value: float, graph: Data, split: Split) -> Utility:
+    """A utility's reading on the test part, beside guessing it."""
     if name == "links":
-        return Utility(name, record["scores"]["utility"], 0.5, 2 * split.test_links.size(1))
+        return Utility(name, value, 0.5, 2 * split.test_links.size(1))
     y = node_classes(graph, name)[split.test_nodes]
     shares = np.bincount(y[y != UNKNOWN].numpy())
-    return Utility(name, record["scores"]["utility"], float(shares.max() / shares.sum()), int(shares.sum()))
+    return Utility(name, value, float(shares.max() / shares.sum()), int(shares.sum()))

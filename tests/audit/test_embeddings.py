@@ -7,6 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import safetensors.numpy
+import safetensors.torch
+import torch
 
 from graphveil.audit.embeddings import read_embeddings, shape_flags
 from graphveil.errors import GraphveilError
@@ -42,7 +44,7 @@ def write(path: Path) -> None:
 )
 def test_every_kind_of_file_gives_the_rows_in_the_order_of_the_nodes(name: str, tmp_path: Path) -> None:
     write(tmp_path / name)
-    np.testing.assert_allclose(read_embeddings(tmp_path / name, 30), Z, atol=1e-6)
+    np.testing.assert_allclose(read_embeddings(tmp_path / name, 30), Z / np.abs(Z).max(), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -52,6 +54,7 @@ def test_every_kind_of_file_gives_the_rows_in_the_order_of_the_nodes(name: str, 
         ("z", b"1", "ends in nothing"),
         ("z.npy", b"not numpy", "cannot be read as embeddings"),
         ("z.npz", b"not a zip", "cannot be read as embeddings"),
+        ("z.npz", b"PK\x03\x04" + b"x" * 60, "cannot be read as embeddings"),
         ("z.parquet", b"not parquet", "cannot be read as embeddings"),
         ("z.safetensors", b"\xff" * 40, "cannot be read as embeddings"),
         ("z.csv", b"", "cannot be read as embeddings"),
@@ -73,6 +76,12 @@ def test_a_pickle_inside_an_array_is_not_opened(tmp_path: Path) -> None:
     np.save(tmp_path / "z.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(GraphveilError, match="cannot be read as embeddings"):
         read_embeddings(tmp_path / "z.npy", 1)
+
+
+def test_half_precision_of_either_kind(tmp_path: Path) -> None:
+    for kind in (torch.bfloat16, torch.float16):
+        safetensors.torch.save_file({"z": torch.from_numpy(Z).to(kind)}, tmp_path / "z.safetensors")
+        np.testing.assert_allclose(read_embeddings(tmp_path / "z.safetensors", 30), Z / np.abs(Z).max(), atol=1e-2)
 
 
 def test_missing_files_and_ambiguous_archives(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, balanced_accuracy_score, f1_score, roc_auc_score, roc_curve
 
-from graphveil.audit.metrics import auc, link_metrics, mean, node_metrics, wilson
+from graphveil.audit.metrics import accuracy, auc, balanced_accuracy, macro_f1, mean, precision_and_rates, wilson
 
 
 def pairs_of_strangers(count: int) -> np.ndarray:
@@ -17,7 +17,8 @@ def test_link_metrics_are_those_of_scikit_learn(levels: int) -> None:
     random = np.random.default_rng(levels)
     y = np.repeat([1, 0], [300, 1200])
     score = np.floor(levels * (random.random(1500) * 0.7 + 0.3 * y)) / levels
-    found = link_metrics(score, y, pairs_of_strangers(1500))
+    found = {"auc": auc(score, y, pairs_of_strangers(1500))}
+    found |= precision_and_rates(score, y, pairs_of_strangers(1500))
     assert found["auc"].value == pytest.approx(roc_auc_score(y, score), abs=1e-12)
     assert found["average_precision"].value == pytest.approx(average_precision_score(y, score), abs=1e-12)
     fpr, tpr, _ = roc_curve(y, score, drop_intermediate=False)
@@ -29,8 +30,8 @@ def test_link_metrics_are_those_of_scikit_learn(levels: int) -> None:
 
 def test_a_rate_below_one_non_link_is_left_out() -> None:
     y = np.repeat([1, 0], 99)
-    found = link_metrics(np.arange(198.0), y, pairs_of_strangers(198))
-    assert set(found) == {"auc", "average_precision"}
+    found = precision_and_rates(np.arange(198.0), y, pairs_of_strangers(198))
+    assert set(found) == {"average_precision"}
 
 
 def test_node_metrics_are_those_of_scikit_learn() -> None:
@@ -38,13 +39,51 @@ def test_node_metrics_are_those_of_scikit_learn() -> None:
     y = random.choice(4, 400, p=[0.5, 0.3, 0.15, 0.05])
     log_p = np.log(random.dirichlet(np.ones(4), 400) + 0.8 * np.eye(4)[y])
     guess = log_p.argmax(axis=1)
-    found = node_metrics(log_p, y, majority=0)
-    assert found["accuracy"].value == pytest.approx((guess == y).mean())
-    assert found["balanced_accuracy"].value == pytest.approx(balanced_accuracy_score(y, guess))
-    assert found["macro_f1"].value == pytest.approx(f1_score(y, guess, average="macro"))
-    assert found["gain"].value == pytest.approx((guess == y).mean() - (y == 0).mean())
+    found = {function: function(log_p, y) for function in (accuracy, balanced_accuracy, macro_f1)}
+    assert found[accuracy].value == pytest.approx((guess == y).mean())
+    assert found[balanced_accuracy].value == pytest.approx(balanced_accuracy_score(y, guess))
+    assert found[macro_f1].value == pytest.approx(f1_score(y, guess, average="macro"))
     for estimate in found.values():
         assert estimate.low < estimate.value < estimate.high
+
+
+def test_a_constant_answer_about_a_rare_class_is_no_certainty() -> None:
+    """Sixteen of a thousand: that none of them was named does not say that none ever would be."""
+    y = (np.arange(1000) < 16).astype(np.int64)
+    found = balanced_accuracy(np.tile([0.0, -1.0], (1000, 1)), y)
+    assert found.value == 0.5
+    assert found.high > 0.55
+
+
+@pytest.mark.parametrize("rare", [5, 40, 300])
+def test_the_balanced_interval_covers_a_guesser(rare: int) -> None:
+    random = np.random.default_rng(rare)
+    y = (np.arange(600) < rare).astype(np.int64)
+    covered = [balanced_accuracy(random.normal(size=(600, 2)), y).covers(0.5) for _ in range(500)]
+    assert np.mean(covered) >= 0.92
+
+
+def test_many_classes_cost_little() -> None:
+    import tracemalloc
+
+    random = np.random.default_rng(0)
+    log_p, y = random.normal(size=(2000, 500)), random.integers(0, 500, 2000)
+    tracemalloc.start()
+    macro_f1(log_p, y)
+    balanced_accuracy(log_p, y)
+    assert tracemalloc.get_traced_memory()[1] < 50e6
+    tracemalloc.stop()
+
+
+def test_the_interval_of_the_average_precision_covers() -> None:
+    random, y = np.random.default_rng(3), np.repeat([1, 0], 200)
+    big = np.repeat([1, 0], 100_000)
+    truth = average_precision_score(big, random.normal(size=200_000) + big)
+    found = [
+        precision_and_rates(random.normal(size=400) + y, y, pairs_of_strangers(400))["average_precision"]
+        for _ in range(150)
+    ]
+    assert 0.88 <= np.mean([one.covers(truth) for one in found]) <= 0.99
 
 
 def test_wilson_by_hand() -> None:

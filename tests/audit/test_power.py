@@ -21,8 +21,8 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.audit import Audit, Effort, links, nodes
-from graphveil.audit.panel import Task, run, together
-from graphveil.audit.result import Finding
+from graphveil.audit.finding import Finding, together
+from graphveil.audit.panel import Task, run
 from graphveil.audit.secret import LinkSecret, NodeSecret, link_secret, node_secret
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.filterwarnings("ignore")]
@@ -66,7 +66,7 @@ def test_labels_from_raw_features() -> None:
         split = gv.Split.paper(graph, seed)
         found = gv.audit(np.random.default_rng(0).normal(size=(2708, 2)), graph, split, "labels")
         few = [finding for finding in found.controls["raw features"] if finding.attack.endswith("few")]
-        readings.append(max(few, key=lambda finding: finding.validation).headline.value)
+        readings.append(max(few, key=lambda finding: finding.validation.value).headline.value)
     assert min(readings) >= 0.57
 
 
@@ -143,7 +143,8 @@ def test_nothing_tuned_for_ten_minutes_reads_a_point_more(name: str, secret: str
         both = asked.known["all"].and_also(asked.val)
         opponent = float(clone(model).fit(z[both.index], both.y).score(*test))
     else:
-        known, val, test = ((links.geometry(z, part.index), part.y) for part in (asked.known, asked.val, asked.test))
+        rows = links.geometry(z.astype(np.float32))
+        known, val, test = ((rows(part.index), part.y) for part in (asked.known, asked.val, asked.test))
         opponent = area(best_opponent(known, val, area), *test)
     print(f"{name} {secret}: {found.strongest.attack} {found.strongest.headline}, opponent {opponent:.4f}")  # noqa: T201
     assert opponent - found.strongest.headline.value <= 0.01

@@ -9,9 +9,10 @@ from types import ModuleType
 
 from graphveil.audit.attacks import Answers, Attack
 from graphveil.audit.embeddings import read_embeddings
+from graphveil.audit.finding import Finding
 from graphveil.audit.metrics import Estimate
 from graphveil.audit.panel import Effort, audit
-from graphveil.audit.result import Audit, Context, Finding, Flag, Utility
+from graphveil.audit.result import Audit, Context, Flag, Utility
 from graphveil.audit.secret import Asked, LinkSecret, NodeSecret
 
 __all__ = [

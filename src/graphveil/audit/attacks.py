@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from graphveil.audit.learners import Rows
 from graphveil.audit.metrics import Array
-from graphveil.audit.secret import Secret
+from graphveil.audit.secret import LinkSecret, Secret
+from graphveil.errors import GraphveilError
 
-Need = Literal["z", "secrets", "graph"]
-"""The embeddings; the secrets of other nodes or pairs; all links of the public graph."""
+Need = Literal["z", "secrets", "labels", "graph"]
+"""The embeddings; the secrets of other nodes or pairs; the labels of other nodes; all links of the public graph."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +72,15 @@ def scaled(x: NDArray[Any]) -> Rows:
 
 def check_answers(answers: Answers, attack: Attack, secret: Secret) -> Answers:
     """Refuse what an attack of somebody's own gives in another shape, or not finite."""
-    for part in ("val", "test"):
-        came = getattr(answers, part)
-        count = len(getattr(secret, part).y)
-        expected = (count,) if secret.name == "links" else (count, secret.num_classes)
-        if came.shape != expected or not np.isfinite(came).all():
-            raise ValueError(f"attack {attack.name!r} answered {part} with shape {came.shape}, not finite {expected}")
+    parts = {"val": secret.val, "test": secret.test}
+    if isinstance(secret, LinkSecret) and secret.matched is not None and answers.matched_test is not None:
+        parts |= {"matched_val": secret.matched.val, "matched_test": secret.matched.test}
+    for name, asked in parts.items():
+        came = np.asarray(getattr(answers, name))
+        expected = (len(asked.y),) if secret.name == "links" else (len(asked.y), secret.num_classes)
+        if came.shape != expected or came.dtype.kind != "f" or not np.isfinite(came).all():
+            raise GraphveilError(
+                f"attack {attack.name!r} answered {name} with {came.dtype} of shape {came.shape}:"
+                f" expected finite numbers of shape {expected}."
+            )
     return answers

@@ -1,12 +1,14 @@
 """Embeddings from anybody: read from a file, refused in one sentence if they cannot be what they should be."""
 
+import zlib
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow.csv
 import pyarrow.parquet as pq
-import safetensors.numpy
+import safetensors.torch
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
@@ -16,8 +18,8 @@ from graphveil.audit.result import Flag
 from graphveil.errors import GraphveilError
 
 ID_COLUMNS = ("node", "id", "node_id", "index")
-LARGEST = 1e18
-"""Numbers beyond this overflow when they are squared in float32."""
+LISTS = (pyarrow.types.is_list, pyarrow.types.is_large_list, pyarrow.types.is_fixed_size_list)
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, BadZipFile, zlib.error)
 
 
 def read_embeddings(path: Path, num_nodes: int) -> Rows:
@@ -32,34 +34,42 @@ def read_embeddings(path: Path, num_nodes: int) -> Rows:
         raise GraphveilError(f"{path} is not a file: give the file of the embeddings.")
     try:
         array = kinds[path.suffix](path, num_nodes)
-    except (OSError, ValueError, KeyError, EOFError, MemoryError, SafetensorError, pyarrow.ArrowException) as error:
+    except (*UNREADABLE, SafetensorError, pyarrow.ArrowException) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise GraphveilError(f"{path} cannot be read as embeddings ({reason}): write it again.") from error
     return check_embeddings(array, num_nodes, str(path))
 
 
 def check_embeddings(z: Any, num_nodes: int, name: str = "z") -> Rows:
-    """As float32, one row a node."""
-    array = z.detach().cpu().numpy() if isinstance(z, torch.Tensor) else np.asarray(z)
+    """As float32, one row a node, scaled as a whole to numbers of about 1, which no attack minds.
+
+    A column that varies little around a large number is centred first: float32 would not see it vary.
+    """
+    if isinstance(z, torch.Tensor):
+        z = (z.double() if z.is_floating_point() else z).detach().cpu().numpy()
+    array = np.asarray(z)
     if array.dtype.kind not in "fiub":
         raise GraphveilError(f"{name} holds {array.dtype}: expected numbers.")
     if array.ndim != 2 or array.shape[1] == 0:
         raise GraphveilError(f"{name} has shape {array.shape}: expected one row a node and at least one column.")
     if len(array) != num_nodes:
         raise GraphveilError(f"{name} has {len(array)} rows and the graph has {num_nodes} nodes: give one row a node.")
+    array = array.astype(np.float64)
     finite = np.isfinite(array)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
         raise GraphveilError(
             f"{name} holds {array[row, column]} in row {row}, column {column}: expected finite numbers."
         )
-    if np.abs(array).max() > LARGEST:
-        raise GraphveilError(f"{name} holds numbers beyond {LARGEST:g}: scale it down first.")
     if (array == array[:1]).all():
         raise GraphveilError(
             f"{name} has the same row for every node: it tells nothing about anything, its use included."
         )
-    return array.astype(np.float32)
+    array = array / np.abs(array).max()
+    mean, deviation = array.mean(axis=0), array.std(axis=0)
+    array = array - np.where(np.abs(mean) > 1e4 * deviation, mean, 0.0)
+    rows: Rows = (array / np.abs(array).max()).astype(np.float32)
+    return rows
 
 
 def shape_flags(z: Rows) -> list[Flag]:
@@ -84,12 +94,16 @@ def _npy(path: Path, num_nodes: int) -> NDArray[Any]:  # noqa: ARG001 - no ids i
 
 
 def _npz(path: Path, num_nodes: int) -> NDArray[Any]:
-    with np.load(path, allow_pickle=False) as file:
-        return _one_of(dict(file), num_nodes)
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        return _one_of(dict(arrays), num_nodes)
 
 
 def _safetensors(path: Path, num_nodes: int) -> NDArray[Any]:
-    return _one_of(safetensors.numpy.load_file(path), num_nodes)
+    arrays = {
+        key: (value.double() if value.is_floating_point() else value).numpy()
+        for key, value in safetensors.torch.load_file(path).items()
+    }
+    return _one_of(arrays, num_nodes)
 
 
 def _one_of(arrays: dict[str, NDArray[Any]], num_nodes: int) -> NDArray[Any]:
@@ -118,7 +132,7 @@ def _from_table(table: Any, num_nodes: int) -> NDArray[Any]:
     arrays = []
     for name in columns:
         column = table.column(name).combine_chunks()
-        if pyarrow.types.is_list(column.type) or pyarrow.types.is_fixed_size_list(column.type):
+        if any(is_list(column.type) for is_list in LISTS):
             arrays.append(np.stack([np.asarray(row, dtype=np.float64) for row in column.to_pylist()]))
         elif pyarrow.types.is_floating(column.type) or pyarrow.types.is_integer(column.type):
             arrays.append(column.to_numpy(zero_copy_only=False)[:, None])

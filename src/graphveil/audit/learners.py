@@ -30,6 +30,8 @@ Rows = NDArray[np.float32]
 
 TUNED_ON = 6_000
 """Rows beyond which the setting is chosen with so many of them, drawn at random; the model learns from all."""
+GPU_FROM = 20_000
+"""Rows below which a GPU waits for its next small step longer than a CPU takes for it."""
 SMALLEST = 1e-6
 """No class is given less probability than this, so that one confident error is not an infinite surprise."""
 
@@ -82,21 +84,42 @@ def learn(learner: Learner, taught: Taught, num_classes: int, seed: int, held_ou
         folds = _folds(taught, seed)
         models = _best(learner, folds, num_classes, seed)
         rounds = round(float(np.mean([model.rounds for model in models])))
-        final = learner.fit(taught, num_classes, models[0].setting, seed, stop=rounds or None)
+        final = fit(learner, taught, num_classes, models[0].setting, seed, stop=rounds or None)
         return replace(final, quality=models[0].quality)
     if len(taught.y) <= TUNED_ON:
         return _best(learner, [(taught, held_out)], num_classes, seed)[0]
-    some = np.random.default_rng(stream(seed, "tuning")).choice(len(taught.y), TUNED_ON, replace=False)
-    chosen = _best(learner, [(Taught(taught.x[some], taught.y[some]), held_out)], num_classes, seed)[0].setting
-    final = learner.fit(taught, num_classes, chosen, seed, stop=held_out)
+    some = _some(taught, seed)
+    chosen = _best(learner, [(some, held_out)], num_classes, seed)[0].setting
+    final = fit(learner, taught, num_classes, chosen, seed, stop=held_out)
     return replace(final, quality=_quality(final.log_probabilities(held_out.x), held_out.y))
+
+
+def fit(learner: Learner, taught: Taught, num_classes: int, setting: Any, seed: int, stop: Stop = None) -> Fitted:
+    """`learner.fit`, but where only one class was taught that one is the answer to everything."""
+    (classes,) = np.bincount(taught.y, minlength=num_classes).nonzero()
+    if len(classes) > 1:
+        return learner.fit(taught, num_classes, setting, seed, stop)
+    certain = _log(np.eye(num_classes)[classes[:1]])
+    return Fitted(lambda x: np.repeat(certain, len(x), axis=0), setting)
+
+
+def _some(taught: Taught, seed: int) -> Taught:
+    """`TUNED_ON` rows, each class in its share and with at least ten, or all it has."""
+    order = np.random.default_rng(stream(seed, "tuning")).permutation(len(taught.y))
+    place = np.empty(len(order), dtype=np.int64)  # of each row among those of its class
+    by_class = order[np.argsort(taught.y[order], kind="stable")]
+    size = np.bincount(taught.y)
+    place[by_class] = np.arange(len(order)) - np.repeat(size.cumsum() - size, size)
+    wanted = np.maximum(10, np.ceil(size * TUNED_ON / len(order)))
+    chosen = place < wanted[taught.y]
+    return Taught(taught.x[chosen], taught.y[chosen])
 
 
 def _best(learner: Learner, folds: Sequence[tuple[Taught, Taught]], num_classes: int, seed: int) -> list[Fitted]:
     """The models of the best setting, one a fold."""
     best: list[Fitted] = []
     for setting in learner.grid:
-        models = [learner.fit(rest, num_classes, setting, seed, stop=fold) for rest, fold in folds]
+        models = [fit(learner, rest, num_classes, setting, seed, stop=fold) for rest, fold in folds]
         answers = [model.log_probabilities(fold.x) for model, (_, fold) in zip(models, folds, strict=True)]
         quality = _quality(np.concatenate(answers), np.concatenate([fold.y for _, fold in folds]))
         if not best or quality > best[0].quality:
@@ -183,7 +206,7 @@ class NetworkSetting:
 
 @dataclass(frozen=True)
 class Network:
-    """A torch module trained by Adam, on the GPU where there is one."""
+    """A torch module trained by Adam, on the GPU where there is one and enough for it to do."""
 
     build: Callable[[int, int, NetworkSetting], nn.Module]
     grid: Sequence[NetworkSetting]
@@ -191,7 +214,8 @@ class Network:
     patience: int = 12
 
     def fit(self, taught: Taught, num_classes: int, setting: Any, seed: int, stop: Stop = None) -> Fitted:
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        enough = len(taught.y) >= GPU_FROM and torch.cuda.is_available()
+        device = torch.device("cuda" if enough else "cpu")
         with global_stream(seed, "attack"):
             module = self.build(taught.x.shape[1], num_classes, setting).to(device)
             rounds = self._train(module, taught, setting, stop)
@@ -244,6 +268,11 @@ def mlp() -> Network:
         NetworkSetting(hidden_channels=32, dropout=0.0, weight_decay=1e-2),
     ]
     return Network(_mlp, grid)
+
+
+def one_mlp() -> Network:
+    """The first of them alone, for a quick look."""
+    return Network(_mlp, mlp().grid[:1])
 
 
 def bilinear() -> Network:

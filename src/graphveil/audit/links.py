@@ -5,16 +5,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.decomposition import PCA
 
 from graphveil.audit import learners
 from graphveil.audit.attacks import Answers, Attack, Need, standardised
 from graphveil.audit.learners import Learner, Rows, Taught, learn
 from graphveil.audit.metrics import Array, Integers
-from graphveil.audit.secret import LinkSecret
+from graphveil.audit.secret import Asked, LinkSecret
 
 Pairs = Integers
-AT_ONCE = 2**16
-TINY = 1e-12
+AT_ONCE = 2**15
+TINY = 1e-300
+WIDE = 128
+"""Columns of z beyond which pairs are described by as many main directions of it, the distances by all."""
 
 
 def _centred(a: Rows) -> Rows:
@@ -22,21 +25,31 @@ def _centred(a: Rows) -> Rows:
     return centred
 
 
+def _length(a: Rows) -> Array:
+    """In float64, where the square of a small number is not 0 and of a large one not infinite."""
+    length: Array = np.linalg.norm(a.astype(np.float64), axis=1)
+    return length
+
+
 def _cosine(a: Rows, b: Rows) -> Array:
-    norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-    distance: Array = 1 - (a * b).sum(axis=1) / np.maximum(norms, TINY)
+    product = (a.astype(np.float64) * b).sum(axis=1)
+    distance: Array = 1 - product / np.maximum(_length(a) * _length(b), TINY)
     return distance
+
+
+def _share(part: Rows, whole: Rows) -> Array:
+    return part.astype(np.float64) / np.maximum(whole, TINY, dtype=np.float64)
 
 
 DISTANCES: dict[str, Callable[[Rows, Rows], Array]] = {
     "cosine": _cosine,
     "correlation": lambda a, b: _cosine(_centred(a), _centred(b)),
-    "Euclidean": lambda a, b: np.linalg.norm(a - b, axis=1),
-    "city block": lambda a, b: np.abs(a - b).sum(axis=1),
-    "Chebyshev": lambda a, b: np.abs(a - b).max(axis=1),
-    "Bray-Curtis": lambda a, b: np.abs(a - b).sum(axis=1) / np.maximum(np.abs(a + b).sum(axis=1), TINY),
-    "Canberra": lambda a, b: (np.abs(a - b) / np.maximum(np.abs(a) + np.abs(b), TINY)).sum(axis=1),
-    "inner product": lambda a, b: -(a * b).sum(axis=1),
+    "Euclidean": lambda a, b: _length(a - b),
+    "city block": lambda a, b: np.abs(a - b).sum(axis=1, dtype=np.float64),
+    "Chebyshev": lambda a, b: np.abs(a - b).max(axis=1).astype(np.float64),
+    "Bray-Curtis": lambda a, b: _share(np.abs(a - b).sum(axis=1), np.abs(a + b).sum(axis=1)),
+    "Canberra": lambda a, b: _share(np.abs(a - b), np.abs(a) + np.abs(b)).sum(axis=1),
+    "inner product": lambda a, b: -(a.astype(np.float64) * b).sum(axis=1),
 }
 
 
@@ -55,70 +68,88 @@ class Distance:
 
     def __call__(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:  # noqa: ARG002 - nothing is drawn
         def nearness(pairs: Pairs) -> Array:
-            return np.concatenate(
-                [-DISTANCES[self.measure](z[u], z[v]) for u, v in _in_parts(pairs)] or [np.empty(0)]
-            ).astype(np.float64)
+            return np.concatenate([-DISTANCES[self.measure](z[u], z[v]) for u, v in _in_parts(pairs)])
 
-        val = nearness(secret.val.index)
-        sign = 1.0 if learners.area(val, secret.val.y) >= 0.5 else -1.0
-        return _answers(lambda pairs: sign * nearness(pairs), secret)
+        def folded(val: Asked, test: Asked) -> tuple[Array, Array]:
+            on_val = nearness(val.index)
+            sign = 1.0 if learners.area(on_val, val.y) >= 0.5 else -1.0
+            return sign * on_val, sign * nearness(test.index)
+
+        answers = folded(secret.val, secret.test)
+        matched = secret.matched
+        return Answers(*answers) if matched is None else Answers(*answers, *folded(matched.val, matched.test))
 
 
 @dataclass(frozen=True)
 class ClassifyPairs:
-    """Teach a learner the known pairs, and let it answer for the others."""
+    """Teach a learner the known pairs, and let it answer for the others; matched ones have a model of their own."""
 
     name: str
     learner: Callable[[int], Learner]
     cost: float
-    view: Callable[[Rows, Pairs], Rows]
+    view: Callable[[Rows], Callable[[Pairs], Rows]]
     needs: tuple[Need, ...] = ("z", "secrets")
 
     def __call__(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:
-        known = self.view(z, secret.known.index)
-        mean, scale = known.mean(axis=0), np.maximum(known.std(axis=0), 1e-6)
-        taught, val = (Taught((self.view(z, part.index) - mean) / scale, part.y) for part in (secret.known, secret.val))
-        model = learn(self.learner(known.shape[1]), taught, 2, seed, held_out=val)
+        rows = self.view(z)
+        score = self._taught(rows, secret.known, secret.val, seed)
+        val, test = score(secret.val.index), score(secret.test.index)
+        if secret.matched is None:
+            return Answers(val, test)
+        score = self._taught(rows, secret.matched.known, secret.matched.val, seed)
+        return Answers(val, test, score(secret.matched.val.index), score(secret.matched.test.index))
+
+    def _taught(self, rows: Callable[[Pairs], Rows], known: Asked, val: Asked, seed: int) -> Callable[[Pairs], Array]:
+        x = rows(known.index)
+        mean, scale = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-6)
+        held_out = Taught((rows(val.index) - mean) / scale, val.y)
+        model = learn(self.learner(x.shape[1]), Taught((x - mean) / scale, known.y), 2, seed, held_out=held_out)
 
         def score(pairs: Pairs) -> Array:
-            parts = [model.log_probabilities((self.view(z, part) - mean) / scale) for part in _in_parts(pairs)]
+            parts = [model.log_probabilities((rows(part) - mean) / scale) for part in _in_parts(pairs)]
             answers = np.concatenate(parts)
             return answers[:, 1] - answers[:, 0]
 
-        return _answers(score, secret)
+        return score
 
 
 @dataclass(frozen=True)
 class LabelAgreement:
-    """Do two nodes' classes, predicted from z, agree? Needs labels of nodes, and no link at all."""
+    """Do two nodes' classes, predicted from z, agree? Needs classes of other nodes, and no link at all."""
 
     name: str = "agreement of predicted labels"
-    cost: float = 2.0
-    needs: tuple[Need, ...] = ("z", "secrets")
+    cost: float = 1.5
+    needs: tuple[Need, ...] = ("z", "labels")
 
     def __call__(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:
         assert secret.labels is not None
-        x, known = standardised(z), secret.labels
-        classes = int(known.y.max()) + 1
-        model = learn(learners.logistic_regression(), Taught(x[known.index], known.y), classes, seed)
+        x = standardised(z)
+        known, val = (Taught(x[part.index], part.y) for part in secret.labels)
+        classes = int(max(known.y.max(), val.y.max())) + 1
+        model = learn(learners.logistic_regression(), known, classes, seed, held_out=val)
         share = np.exp(model.log_probabilities(x))
         return _answers(lambda pairs: (share[pairs[0]] * share[pairs[1]]).sum(axis=1), secret)
 
 
-def ends(z: Rows, pairs: Pairs) -> Rows:
+def ends(z: Rows) -> Callable[[Pairs], Rows]:
     """Both ends beside each other."""
-    z = standardised(z)
-    return np.concatenate([z[pairs[0]], z[pairs[1]]], axis=1)
+    even = standardised(z)
+    return lambda pairs: np.concatenate([even[pairs[0]], even[pairs[1]]], axis=1)
 
 
-def geometry(z: Rows, pairs: Pairs) -> Rows:
+def geometry(z: Rows) -> Callable[[Pairs], Rows]:
     """|a - b|, a * b, a + b and the distances, of z as it is too; which end comes first does not matter."""
     even = standardised(z)
-    a, b = even[pairs[0]], even[pairs[1]]
-    columns = [np.abs(a - b), a * b, a + b]
-    for ends_of_pairs in ((a, b), (z[pairs[0]], z[pairs[1]])):
-        columns += [measure(*ends_of_pairs)[:, None] for measure in DISTANCES.values()]
-    return np.concatenate(columns, axis=1, dtype=np.float32)
+    main = even if z.shape[1] <= WIDE else standardised(PCA(WIDE, random_state=0).fit_transform(even))
+
+    def rows(pairs: Pairs) -> Rows:
+        a, b = main[pairs[0]], main[pairs[1]]
+        columns = [np.abs(a - b), a * b, a + b]
+        for each in (even, z):
+            columns += [measure(each[pairs[0]], each[pairs[1]])[:, None] for measure in DISTANCES.values()]
+        return np.concatenate(columns, axis=1, dtype=np.float32)
+
+    return lambda pairs: np.concatenate([rows(part) for part in _in_parts(pairs)])
 
 
 def panel(secret: LinkSecret) -> list[Attack]:
@@ -136,11 +167,10 @@ def panel(secret: LinkSecret) -> list[Attack]:
 
 def quick() -> list[Attack]:
     """For sweeps: distances, a bilinear and a bent reader."""
-    one = learners.mlp().grid[:1]
     return [
         *(Distance(measure) for measure in DISTANCES),
         ClassifyPairs("bilinear", lambda _: learners.bilinear(), 3.0, ends),
-        ClassifyPairs("pair-MLP", lambda _: learners.Network(learners._mlp, one), 5.0, geometry),
+        ClassifyPairs("pair-MLP", lambda _: learners.one_mlp(), 5.0, geometry),
     ]
 
 
@@ -150,8 +180,10 @@ def as_link_attacks(name: str, estimators: Sequence[Any]) -> list[Attack]:
 
 
 def _answers(score: Callable[[Pairs], Array], secret: LinkSecret) -> Answers:
-    matched = (None if part is None else score(part.index) for part in (secret.matched_val, secret.matched_test))
-    return Answers(score(secret.val.index), score(secret.test.index), *matched)
+    val, test = score(secret.val.index), score(secret.test.index)
+    if secret.matched is None:
+        return Answers(val, test)
+    return Answers(val, test, score(secret.matched.val.index), score(secret.matched.test.index))
 
 
 def _in_parts(pairs: Pairs) -> list[Pairs]:

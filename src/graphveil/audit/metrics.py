@@ -2,10 +2,10 @@
 
 | metric | interval |
 |---|---|
-| accuracy | Wilson |
-| balanced accuracy, macro-F1, gain over the majority | bootstrap of the confusion table |
+| accuracy, and its gain over the most frequent class | Wilson |
+| balanced accuracy, macro-F1 | bootstrap within each class |
 | AUC | DeLong's placements on the logit scale, with the covariance of pairs that share a node |
-| average precision, TPR at an FPR | bootstrap of the nodes |
+| average precision, TPR at an FPR | bootstrap of the pairs, widened as sharing nodes widens the AUC's |
 
 Pairs are not independent: a hub is an end of many. An interval that forgets this is too short, and finds a leak in
 noise more often than it says.
@@ -42,6 +42,11 @@ class Estimate:
         """Whether `value` lies in the interval."""
         return self.low <= value <= self.high
 
+    @property
+    def half(self) -> float:
+        """Half the width of the interval."""
+        return (self.high - self.low) / 2
+
 
 def wilson(hits: float, count: int) -> Estimate:
     """A share of `count` independent trials."""
@@ -61,67 +66,75 @@ def mean(values: Array, index: Integers | None = None) -> Estimate:
 # ----- node secrets ---------------------------------------------------------------------------------------------------
 
 
-def node_metrics(log_p: Array, y: Integers, majority: int) -> dict[str, Estimate]:
-    """Accuracy and its kin from class log-probabilities, (n, classes).
+def accuracy(log_p: Array, y: Integers) -> Estimate:
+    """The share of examples whose most probable class is theirs; from (n, classes)."""
+    return wilson(float((log_p.argmax(axis=1) == y).sum()), len(y))
 
-    Args:
-        majority: the class that guessing without looking would name.
+
+def balanced_accuracy(log_p: Array, y: Integers) -> Estimate:
+    """The mean over the classes of the share that is found; from (n, classes).
+
+    Resampled within the classes; a class that is always found, or never, is as unsure as the rule of three says.
     """
+    right = log_p.argmax(axis=1) == y
+    classes, place = np.unique(y, return_inverse=True)
+    size, found = np.bincount(place), np.bincount(place, weights=right)
+    share = found / size
+    unsure = np.clip(share, 1 / (size + 2), 1 - 1 / (size + 2))  # Laplace's: nothing is certain from a few
+    resampled = np.random.default_rng(0).binomial(size, unsure, (RESAMPLES, len(classes))) / size
+    low, high = np.quantile(resampled.mean(axis=1), [0.025, 0.975])
+    value = float(share.mean())
+    return Estimate(value, min(float(low), value), max(float(high), value))
+
+
+def macro_f1(log_p: Array, y: Integers) -> Estimate:
+    """The mean over the classes of 2 hits / (examples + guesses); resampled within the classes."""
     guess, classes = log_p.argmax(axis=1), log_p.shape[1]
-    counts = np.bincount(y * classes + guess, minlength=classes**2)
-
-    def from_counts(statistic: Callable[[Array], Array]) -> Estimate:
-        random = np.random.default_rng(0)
-        resampled = random.multinomial(len(y), counts / len(y), size=RESAMPLES).reshape(-1, classes, classes)
-        low, high = np.quantile(statistic(resampled.astype(float)), [0.025, 0.975])
-        return Estimate(float(statistic(counts.reshape(1, classes, classes).astype(float))[0]), float(low), float(high))
-
-    def gain(confusion: Array) -> Array:
-        right = np.trace(confusion, axis1=1, axis2=2)
-        result: Array = (right - confusion[:, majority].sum(axis=1)) / len(y)
-        return result
-
-    return {
-        "accuracy": wilson(float((guess == y).sum()), len(y)),
-        "balanced_accuracy": from_counts(_balanced_accuracy),
-        "macro_f1": from_counts(_macro_f1),
-        "gain": from_counts(gain),
-    }
-
-
-def _balanced_accuracy(confusion: Array) -> Array:
-    """The mean share of each class that is found, over the classes that there are; (resamples, true, guessed)."""
-    size = confusion.sum(axis=2)
-    found = np.diagonal(confusion, axis1=1, axis2=2) / np.maximum(size, 1)
-    result: Array = found.sum(axis=1) / (size > 0).sum(axis=1)
-    return result
-
-
-def _macro_f1(confusion: Array) -> Array:
-    size, guessed = confusion.sum(axis=2), confusion.sum(axis=1)
-    f1 = 2 * np.diagonal(confusion, axis1=1, axis2=2) / np.maximum(size + guessed, 1)
-    result: Array = np.where(size > 0, f1, 0).sum(axis=1) / (size > 0).sum(axis=1)
-    return result
+    random = np.random.default_rng(0)
+    hits, guesses = np.zeros((RESAMPLES + 1, classes)), np.zeros((RESAMPLES + 1, classes))
+    size = np.bincount(y, minlength=classes)
+    for c in np.flatnonzero(size):
+        named, times = np.unique(guess[y == c], return_counts=True)
+        counts = np.concatenate([times[None], random.multinomial(size[c], times / size[c], RESAMPLES)])
+        guesses[:, named] += counts
+        hits[:, c] = counts[:, named == c].sum(axis=1)
+    f1 = (2 * hits / np.maximum(size + guesses, 1))[:, size > 0].mean(axis=1)
+    low, high = np.quantile(f1[1:], [0.025, 0.975])
+    return Estimate(float(f1[0]), min(float(low), float(f1[0])), max(float(high), float(f1[0])))
 
 
 # ----- link secrets ---------------------------------------------------------------------------------------------------
 
 
-def link_metrics(score: Array, y: Integers, pairs: Integers) -> dict[str, Estimate]:
-    """AUC and its kin from one score a pair; what cannot be told from so few non-links is left out.
+def auc(score: Array, y: Integers, pairs: Integers) -> Estimate:
+    """The share of (link, non-link) pairs in the right order, ties counted half.
 
     Args:
-        pairs: (2, n), whose intervals it is that count shared nodes.
+        pairs: (2, n), so that the interval counts shared nodes.
     """
-    metrics = {"auc": auc(score, y, pairs), "average_precision": _bootstrap(_average_precision, score, y, pairs)}
+    value, influence = _placements(score, y)
+    if value in (0.0, 1.0):
+        unseen = 3 / min((y == 1).sum(), (y == 0).sum())  # the rule of three: what was not seen once in n trials
+        return Estimate(value, max(0.0, value - unseen), min(1.0, value + unseen))
+    spread = Z95 * np.sqrt(_variance(influence, pairs)) / (value * (1 - value))
+    low, high = expit(logit(value) + np.array([-spread, spread]))
+    return Estimate(value, float(low), float(high))
+
+
+def precision_and_rates(score: Array, y: Integers, pairs: Integers) -> dict[str, Estimate]:
+    """Average precision, and the true-positive rate at two false-positive rates, where there are enough non-links."""
+    influence = _placements(score, y)[1]
+    alone = _variance(influence, None)
+    widen = np.sqrt(_variance(influence, pairs) / alone) if alone else 1.0
+    metrics = {"average_precision": _bootstrap(_average_precision, score, y, float(widen))}
     for name, rate in (("tpr_at_1_percent_fpr", 0.01), ("tpr_at_0.1_percent_fpr", 0.001)):
         if (y == 0).sum() * rate >= 1:
-            metrics[name] = _bootstrap(partial(_tpr, rate=rate), score, y, pairs)
+            metrics[name] = _bootstrap(partial(_tpr, rate=rate), score, y, float(widen))
     return metrics
 
 
-def auc(score: Array, y: Integers, pairs: Integers) -> Estimate:
-    """The share of (link, non-link) pairs in the right order, ties counted half."""
+def _placements(score: Array, y: Integers) -> tuple[float, Array]:
+    """The AUC, and how much each pair moves it."""
     links = y == 1
     m, n = int(links.sum()), int((~links).sum())
     ranks = rankdata(score)
@@ -129,13 +142,7 @@ def auc(score: Array, y: Integers, pairs: Integers) -> Estimate:
     placement[links] = (ranks[links] - rankdata(score[links])) / n
     placement[~links] = 1 - (ranks[~links] - rankdata(score[~links])) / m
     value = float(placement[links].mean())
-    if value in (0.0, 1.0):
-        unseen = 3 / min(m, n)  # the rule of three: what has not been seen once in n trials
-        return Estimate(value, max(0.0, value - unseen), min(1.0, value + unseen))
-    influence = (placement - value) / np.where(links, m, n)
-    spread = Z95 * np.sqrt(_variance(influence, pairs)) / (value * (1 - value))
-    low, high = expit(logit(value) + np.array([-spread, spread]))
-    return Estimate(value, float(low), float(high))
+    return value, (placement - value) / np.where(links, m, n)
 
 
 def _variance(influence: Array, pairs: Integers | None) -> float:
@@ -150,33 +157,39 @@ def _variance(influence: Array, pairs: Integers | None) -> float:
     return max(alone, float(np.square(at_node).sum()) - alone)
 
 
-def _bootstrap(statistic: Callable[[Array, Array], Array], score: Array, y: Integers, pairs: Integers) -> Estimate:
-    """Resample the nodes: a pair counts as often as its two ends were drawn, multiplied (Owen, 2007).
+def _bootstrap(statistic: Callable[[Array, Array], Array], score: Array, y: Integers, widen: float) -> Estimate:
+    """Resample links among links and non-links among non-links.
 
     Args:
         statistic: from the links found and the non-links taken for one down to each threshold, (resamples, thresholds),
             to a value a resample.
+        widen: the factor that shared nodes widen an interval by.
     """
     order = np.argsort(-score, kind="stable")
     last_of_ties = np.append(np.diff(score[order]) != 0, True)
-    sorted_y, ends = y[order].astype(bool), pairs[:, order]
-    nodes, ends = np.unique(ends, return_inverse=True)
-    ends = ends.reshape(2, -1)
+    links = y[order] == 1
     random = np.random.default_rng(0)
 
     def value(weights: Array) -> Array:
-        found = np.cumsum(np.where(sorted_y, weights, 0.0), axis=1)[:, last_of_ties]
-        wrong = np.cumsum(np.where(sorted_y, 0.0, weights), axis=1)[:, last_of_ties]
+        found = np.cumsum(np.where(links, weights, 0.0), axis=1)[:, last_of_ties]
+        wrong = np.cumsum(np.where(links, 0.0, weights), axis=1)[:, last_of_ties]
         return statistic(found, wrong)
 
     resampled = []
     at_once = max(1, 2_000_000 // len(score))  # keeps a block in the cache, and memory small
     for start in range(0, RESAMPLES, at_once):
-        block = min(at_once, RESAMPLES - start)
-        drawn = random.multinomial(len(nodes), np.full(len(nodes), 1 / len(nodes)), size=block).astype(float)
-        resampled.append(value(drawn[:, ends[0]] * drawn[:, ends[1]]))
-    low, high = np.nanquantile(np.concatenate(resampled), [0.025, 0.975])
-    return Estimate(float(value(np.ones((1, len(score))))[0]), float(low), float(high))
+        weights = np.empty((min(at_once, RESAMPLES - start), len(score)))
+        for kind in (links, ~links):
+            count = int(kind.sum())
+            weights[:, kind] = random.multinomial(count, np.full(count, 1 / count), size=len(weights))
+        resampled.append(value(weights))
+    centre = float(value(np.ones((1, len(score))))[0])
+    low, high = np.quantile(np.concatenate(resampled), [0.025, 0.975])
+    return Estimate(
+        centre,
+        max(0.0, centre - widen * max(centre - float(low), 0.0)),
+        min(1.0, centre + widen * max(float(high) - centre, 0.0)),
+    )
 
 
 def _average_precision(found: Array, wrong: Array) -> Array:

@@ -12,7 +12,8 @@ from graphveil.audit import learners
 from graphveil.audit.attacks import Answers, Attack, Need, scaled, standardised
 from graphveil.audit.learners import Fitted, Learner, Rows, Taught, learn
 from graphveil.audit.metrics import Array, Integers
-from graphveil.audit.secret import Asked, Knowledge, NodeSecret
+from graphveil.audit.secret import Asked, NodeSecret
+from graphveil.data.split import Knowledge
 
 KNOWLEDGE: tuple[Knowledge, ...] = ("few", "all")
 
@@ -59,7 +60,7 @@ class Classify:
             return Answers(on_val, tuned.log_probabilities(scale(raw)[secret.test.index]))
         everything = known.and_also(val)
         x = scale(self.view(z, secret, everything))
-        final = learner.fit(_taught(x, everything), classes, tuned.setting, seed, stop=tuned.rounds or None)
+        final = learners.fit(learner, _taught(x, everything), classes, tuned.setting, seed, stop=tuned.rounds or None)
         return Answers(on_val, final.log_probabilities(x[secret.test.index]))
 
 
@@ -68,7 +69,7 @@ class Propagate:
     """Spread the known classes over links predicted from z: each node and its nearest (Zhou et al., 2004)."""
 
     knowledge: Knowledge
-    cost: float = 2.0
+    cost: float
     needs: tuple[Need, ...] = ("z", "secrets")
 
     @property
@@ -104,15 +105,16 @@ def panel() -> list[Attack]:
     """All attacks on a node secret, the cheapest first."""
     found: list[Attack] = []
     for knows in KNOWLEDGE:
+        dear = 1.0 if knows == "few" else 8.0  # all is more to learn from than few
         found += [
-            Classify(f"logistic regression, {knows}", lambda _: learners.logistic_regression(), knows, 1.0),
-            Classify(f"k nearest neighbours, {knows}", lambda _: learners.neighbours(), knows, 1.5),
-            Propagate(knows),
-            Classify(f"kernel machine, {knows}", learners.kernel, knows, 3.0),
-            Classify(f"forest, {knows}", lambda _: learners.forest(), knows, 3.5, scalings=(scaled,)),
-            Classify(f"MLP, {knows}", lambda _: learners.mlp(), knows, 4.0),
-            Classify(f"boosted trees, {knows}", lambda _: learners.trees(), knows, 5.0, scalings=(scaled,)),
-            Classify(f"GNN with the public graph, {knows}", _over_hops(knows), knows, 6.0, gnn_rows, _ALL),
+            Classify(f"logistic regression, {knows}", lambda _: learners.logistic_regression(), knows, 0.3 * dear),
+            Classify(f"k nearest neighbours, {knows}", lambda _: learners.neighbours(), knows, 0.2 * dear),
+            Propagate(knows, 0.2 * dear),
+            Classify(f"kernel machine, {knows}", learners.kernel, knows, 0.6 * dear),
+            Classify(f"forest, {knows}", lambda _: learners.forest(), knows, 0.9 * dear, scalings=(scaled,)),
+            Classify(f"MLP, {knows}", lambda _: learners.mlp(), knows, 0.8 * dear),
+            Classify(f"boosted trees, {knows}", lambda _: learners.trees(), knows, 0.5 * dear, scalings=(scaled,)),
+            Classify(f"GNN with the public graph, {knows}", _over_hops(knows), knows, 0.9 * dear, gnn_rows, _ALL),
         ]
     return sorted(found, key=lambda attack: attack.cost)
 
@@ -120,9 +122,14 @@ def panel() -> list[Attack]:
 def quick() -> list[Attack]:
     """For sweeps: a linear and a bent reader that know all."""
     return [
-        Classify("logistic regression, all", lambda _: learners.logistic_regression(), "all", 1.0),
-        Classify("MLP, all", lambda _: learners.Network(learners._mlp, learners.mlp().grid[:1]), "all", 4.0),
+        Classify("logistic regression, all", lambda _: learners.logistic_regression(), "all", 2.4),
+        Classify("MLP, all", lambda _: learners.one_mlp(), "all", 3.0),
     ]
+
+
+def as_node_attacks(name: str, estimators: Sequence[Any]) -> list[Attack]:
+    """Any scikit-learn classifiers, tuned over, as attackers that know few and all."""
+    return [Classify(f"{name}, {knows}", lambda _: learners.Sklearn(estimators), knows, 5.0) for knows in KNOWLEDGE]
 
 
 def graph_alone() -> list[Attack]:
@@ -219,8 +226,3 @@ def _spread(links: sp.csr_matrix, nodes: Integers, y: Integers, classes: int, re
     spread = spread * share + 1e-6 * share
     result: Array = np.log(np.clip(spread / spread.sum(axis=1, keepdims=True), learners.SMALLEST, None))
     return result
-
-
-def as_node_attacks(name: str, estimators: Sequence[Any]) -> list[Attack]:
-    """Any scikit-learn classifiers, tuned over, as attackers that know few and all."""
-    return [Classify(f"{name}, {knows}", lambda _: learners.Sklearn(estimators), knows, 5.0) for knows in KNOWLEDGE]

@@ -1,5 +1,6 @@
 """`audit`: run a panel of fresh attackers on embeddings, anybody's, and on controls."""
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,22 +12,23 @@ import torch
 from joblib import Parallel, delayed
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import MaxAbsScaler
 from threadpoolctl import threadpool_limits
 from torch_geometric.data import Data
 
+import graphveil
 from graphveil.audit import links, nodes
-from graphveil.audit.attacks import Answers, Attack, check_answers, standardised
+from graphveil.audit.attacks import Attack, check_answers, standardised
 from graphveil.audit.embeddings import check_embeddings, shape_flags
-from graphveil.audit.information import calibrate
+from graphveil.audit.finding import Finding, together
 from graphveil.audit.learners import Rows
-from graphveil.audit.metrics import Array
-from graphveil.audit.result import Audit, Context, Finding
+from graphveil.audit.result import Audit, Context
 from graphveil.audit.secret import LinkSecret, Secret, link_secret, node_secret
 from graphveil.data import Split, check_graph
 from graphveil.errors import GraphveilError, unknown
 from graphveil.randomness import stream
 
-TOGETHER = 3
+RESERVED = ("embeddings", "raw features", "public graph", "guessing")
 RAW_COLUMNS = 64
 """Raw features with more columns than this are reduced to it, by a singular value decomposition."""
 
@@ -36,13 +38,16 @@ class Effort:
     """How long to try.
 
     Args:
-        jobs: processes at once. time_budget: seconds after which no attack is begun; the costliest come last.
+        jobs: processes at once.
+        time_budget: seconds; an attack that is not expected to end by then is left out, and the costliest come last.
+        started: when the clock was started, by `time.perf_counter`; now, if not said.
         on_attack: called with (name, done, total) before each attack.
     """
 
     jobs: int = 1
     time_budget: float | None = None
     on_attack: Callable[[str, int, int], None] | None = None
+    started: float | None = None
 
 
 def audit(
@@ -73,16 +78,19 @@ def audit(
         )
     split.check_links(graph)
     rows = check_embeddings(z, graph.x.size(0))
-    asked: Secret = link_secret(graph, split, seed) if secret == "links" else node_secret(graph, split, secret, seed)
-    panel = _panel(attacks, asked)
-    on_z = [attack for attack in panel if "graph" not in attack.needs]
+    context = context or Context()
+    asked = the_secret(secret, graph, split, seed, context)
+    panel = the_panel(attacks, asked)
     tasks = [Task("embeddings", attack, rows) for attack in panel]
-    if not isinstance(asked, LinkSecret) and len(on_z) < len(panel):
+    on_z = [attack for attack in panel if "graph" not in attack.needs]
+    if len(on_z) < len(panel):
         tasks += [Task("public graph", attack, rows) for attack in nodes.graph_alone()]
-    if attacks != "quick":
-        others = {"raw features": raw_features(graph, seed)}
-        others |= {name: check_embeddings(other, graph.x.size(0)) for name, other in (controls or {}).items()}
-        tasks += [Task(name, attack, other) for name, other in others.items() for attack in on_z]
+    others = {} if attacks == "quick" else {"raw features": raw_features(graph, seed)}
+    for name, other in (controls or {}).items():
+        if name in RESERVED:
+            raise GraphveilError(f"a control is called {name!r}, which is taken: call it something else.")
+        others[name] = check_embeddings(other, graph.x.size(0), name)
+    tasks += [Task(name, attack, other) for name, other in others.items() for attack in on_z]
     findings, dropped = run(tasks, asked, seed, effort or Effort())
     by_subject: dict[str, list[Finding]] = {}
     for finding in findings:
@@ -95,8 +103,23 @@ def audit(
         controls=by_subject,
         shape=shape_flags(rows),
         dropped=dropped,
-        context=context or Context(),
+        context=context,
+        origin={
+            "panel": attacks if isinstance(attacks, str) else "full" if attacks is None else "own",
+            "seed": seed,
+            "split": split.digest(),
+            "embeddings": hashlib.sha256(rows.tobytes()).hexdigest(),
+            "graphveil": graphveil.__version__,
+        },
     )
+
+
+def the_secret(name: str, graph: Data, split: Split, seed: int, context: Context) -> Secret:
+    """The roles of what is asked for; links are matched by the classes that the utility keeps, if it keeps some."""
+    if name != "links":
+        return node_secret(graph, split, name, seed)
+    utility = context.utility.name if context.utility is not None else "links"
+    return link_secret(graph, split, seed, "labels" if utility == "links" else utility)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +146,7 @@ class Task:
 
 def run(tasks: Sequence[Task], secret: Secret, seed: int, effort: Effort) -> tuple[list[Finding], list[str]]:
     """All findings, and the names of the attacks that there was no time for."""
-    started, dropped = time.perf_counter(), list[str]()
+    started, dropped = effort.started or time.perf_counter(), list[str]()
     pace: list[tuple[float, float]] = []  # cost and seconds of what is done
 
     def in_time() -> Iterator[Any]:
@@ -146,33 +169,6 @@ def run(tasks: Sequence[Task], secret: Secret, seed: int, effort: Effort) -> tup
     return findings, dropped
 
 
-def together(findings: Sequence[Finding]) -> list[Finding]:
-    """One more finding where there are enough: the best three on the validation part, their log-odds averaged.
-
-    Which of many near-equal attacks is luckiest on the test part cannot be known; what they agree on is about as good.
-    """
-    best = sorted(findings, key=lambda finding: -finding.validation)[:TOGETHER]
-    if len(findings) <= TOGETHER:
-        return []
-    secret = best[0].secret
-    calibrations = [calibrate(finding.answers.val, secret.val.y) for finding in best]
-
-    def average(part: str) -> Array | None:
-        answers = [getattr(finding.answers, part) for finding in best]
-        if any(answer is None for answer in answers):
-            return None
-        log_q: Array = np.mean(
-            [set_right(answer) for set_right, answer in zip(calibrations, answers, strict=True)], axis=0
-        )
-        return log_q[:, 1] - log_q[:, 0] if isinstance(secret, LinkSecret) else log_q
-
-    parts = [average(part) for part in ("val", "test", "matched_val", "matched_test")]
-    assert parts[0] is not None
-    assert parts[1] is not None
-    answers = Answers(parts[0], parts[1], parts[2], parts[3])
-    return [Finding(best[0].subject, "best three together", best[0].needs, secret, answers, 0.0)]
-
-
 def raw_features(graph: Data, seed: int) -> Rows:
     """The graph's features without a model; of many columns the main directions.
 
@@ -185,12 +181,16 @@ def raw_features(graph: Data, seed: int) -> Rows:
     else:
         x = x.numpy()
     if x.shape[1] > RAW_COLUMNS:
-        x = TfidfTransformer().fit_transform(x) if x.min() >= 0 else standardised(x)
+        if x.min() >= 0:
+            x = TfidfTransformer().fit_transform(x)
+        else:
+            x = MaxAbsScaler().fit_transform(x) if sp.issparse(x) else standardised(x)
         x = TruncatedSVD(RAW_COLUMNS, random_state=stream(seed, "audit", "raw") % 2**32).fit_transform(x)
     return np.asarray(x.todense() if sp.issparse(x) else x, dtype=np.float32)
 
 
-def _panel(attacks: str | Sequence[Any] | None, secret: Secret) -> list[Attack]:
+def the_panel(attacks: str | Sequence[Any] | None, secret: Secret) -> list[Attack]:
+    """The attacks that were asked for: by name, or one by one."""
     of_links = isinstance(secret, LinkSecret)
     if attacks is None or attacks == "full":
         return links.panel(secret) if isinstance(secret, LinkSecret) else nodes.panel()

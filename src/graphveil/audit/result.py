@@ -1,7 +1,6 @@
-"""What an audit found: raw answers first, and everything else derived from them."""
+"""What an audit found: the strongest attack, what stands beside it, flags and a verdict, all derived from findings."""
 
 import hashlib
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,103 +9,21 @@ from typing import Any, Literal
 
 import numpy as np
 import safetensors.numpy
-from rich.console import Console, Group
-from rich.table import Table
-from rich.text import Text
 
-from graphveil.audit.attacks import Answers, Need
+from graphveil.audit.finding import Finding, plain, strongest
 from graphveil.audit.information import Information, information
-from graphveil.audit.metrics import Estimate, auc, link_metrics, node_metrics
-from graphveil.audit.secret import Asked, LinkSecret, NodeSecret, Secret
+from graphveil.audit.metrics import Estimate, auc
+from graphveil.audit.secret import LinkSecret, NodeSecret, Secret
 from graphveil.data.graph import UNKNOWN
 from graphveil.files import write_atomically, write_json
 
 SCHEMA = "graphveil/audit/1"
 WIDEST = 0.05
-"""The half-width of the headline's interval above which there are too few examples to call anything protected."""
+"""The half-width of an interval above which there are too few examples to call anything protected."""
+RAREST = 30
+"""Test examples that a class must have for the same."""
 
 Verdict = Literal["leaks", "protected", "flagged"]
-
-
-@dataclass(frozen=True, eq=False)
-class Finding:
-    """One attack's answers, kept raw, so that any metric can be had later without running it again.
-
-    Args:
-        subject: what was attacked: "embeddings", or the name of a control.
-    """
-
-    subject: str
-    attack: str
-    needs: tuple[Need, ...]
-    secret: Secret
-    answers: Answers
-    seconds: float
-
-    @property
-    def metric(self) -> str:
-        """The one that decides."""
-        return "auc" if isinstance(self.secret, LinkSecret) else "accuracy"
-
-    @cached_property
-    def metrics(self) -> dict[str, Estimate]:
-        """All metrics on the test part."""
-        return self._metrics(self.answers.test, self.secret.test)
-
-    @cached_property
-    def headline(self) -> Estimate:
-        """The metric that decides, on the test part."""
-        return self._headline(self.answers.test, self.secret.test)
-
-    @cached_property
-    def balanced_validation(self) -> float:
-        """The balanced accuracy on the validation part, of a node secret."""
-        return self._metrics(self.answers.val, self.secret.val)["balanced_accuracy"].value
-
-    @cached_property
-    def validation(self) -> float:
-        """The metric that decides, on the validation part, where the strongest attack is chosen."""
-        return self._headline(self.answers.val, self.secret.val).value
-
-    @cached_property
-    def matched(self) -> Estimate | None:
-        """The AUC against class-matched non-links."""
-        if not isinstance(self.secret, LinkSecret) or self.secret.matched_test is None:
-            return None
-        assert self.answers.matched_test is not None
-        return auc(self.answers.matched_test, self.secret.matched_test.y, self.secret.matched_test.index)
-
-    @property
-    def matched_validation(self) -> float:
-        """The same on the validation part."""
-        if not isinstance(self.secret, LinkSecret) or self.secret.matched_val is None:
-            return 0.5
-        assert self.answers.matched_val is not None
-        return auc(self.answers.matched_val, self.secret.matched_val.y, self.secret.matched_val.index).value
-
-    @property
-    def constant(self) -> bool:
-        """Whether every example got the same answer."""
-        test = self.answers.test
-        return len(np.unique(test.argmax(axis=1) if test.ndim == 2 else test)) == 1
-
-    def _metrics(self, answers: Any, asked: Asked) -> dict[str, Estimate]:
-        if isinstance(self.secret, LinkSecret):
-            return link_metrics(answers, asked.y, asked.index)
-        return node_metrics(answers, asked.y, self.secret.majority)
-
-    def _headline(self, answers: Any, asked: Asked) -> Estimate:
-        if isinstance(self.secret, LinkSecret):
-            return auc(answers, asked.y, asked.index)
-        return node_metrics(answers, asked.y, self.secret.majority)["accuracy"]
-
-    def summary(self) -> dict[str, Any]:
-        """As it stands in audit.json."""
-        found = {"attack": self.attack, "needs": list(self.needs), "metric": self.metric} | _plain(self.headline)
-        found["metrics"] = {name: _plain(estimate) for name, estimate in self.metrics.items()}
-        if self.matched is not None:
-            found["class_matched_auc"] = _plain(self.matched)
-        return found | {"validation": self.validation, "seconds": round(self.seconds, 3)}
 
 
 @dataclass(frozen=True)
@@ -126,10 +43,12 @@ class Context:
     Args:
         joint: the reading of the adversary that was trained along.
         utility: what is left of it.
+        notes: whatever a reader of the audit should know.
     """
 
     joint: float | None = None
     utility: Utility | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -148,6 +67,7 @@ class Audit:
         findings: on the embeddings. controls: of the same panel on something else, by its name.
         shape: flags raised by the numbers of the embeddings themselves.
         dropped: attacks that the time budget left out.
+        origin: panel, seed, and digests of the split and the embeddings.
     """
 
     secret: Secret
@@ -156,28 +76,16 @@ class Audit:
     shape: Sequence[Flag] = ()
     dropped: Sequence[str] = ()
     context: Context = field(default_factory=Context)
+    origin: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def strongest(self) -> Finding:
         """The attack that read most on the validation part, from z and known secrets; its test reading counts."""
-        return strongest([finding for finding in self.findings if "graph" not in finding.needs] or self.findings)
-
-    @cached_property
-    def most_balanced(self) -> Finding | None:
-        """Of a node secret the attack of the best balanced accuracy, chosen on the validation part.
-
-        Where one class is frequent, an attack that tells the rare ones apart may be no more often right than naming the
-        frequent one: its leak shows here and not in the accuracy.
-        """
-        if isinstance(self.secret, LinkSecret):
-            return None
-        found = [finding for finding in self.findings if "graph" not in finding.needs] or self.findings
-        return max(found, key=lambda finding: finding.balanced_validation)
+        return strongest(self._without_graph)
 
     @property
-    def balanced_chance(self) -> float:
-        """The balanced accuracy of guessing: one over the classes that are asked for."""
-        return 1 / len(np.unique(self.secret.test.y))
+    def _without_graph(self) -> Sequence[Finding]:
+        return [finding for finding in self.findings if "graph" not in finding.needs] or self.findings
 
     @cached_property
     def with_graph(self) -> Finding | None:
@@ -186,15 +94,41 @@ class Audit:
         return strongest(found) if found else None
 
     @cached_property
+    def excess_with_graph(self) -> Estimate | None:
+        """What z adds for those who hold the public graph: how much more often they are right than without z."""
+        alone = self.controls.get("public graph")
+        return self.with_graph.over(strongest(alone)) if self.with_graph is not None and alone else None
+
+    @cached_property
+    def most_balanced(self) -> Finding | None:
+        """Of a node secret the attack of the best balanced accuracy, chosen on the validation part."""
+        if isinstance(self.secret, LinkSecret):
+            return None
+        return max(self._without_graph, key=lambda finding: finding.balanced_validation.value)
+
+    @property
+    def balanced_chance(self) -> float:
+        """The balanced accuracy of guessing: one over the classes that are asked for."""
+        return 1 / len(np.unique(self.secret.test.y))
+
+    @cached_property
+    def class_matched(self) -> Finding | None:
+        """The strongest attack where classes alone tell nothing, chosen on the validation part."""
+        able = [
+            (found.matched_validation.value, i) for i, found in enumerate(self.findings) if found.matched_validation
+        ]
+        return self.findings[max(able)[1]] if able else None
+
+    @cached_property
     def floor(self) -> Estimate | None:
         """What the utility implies if it is perfect.
 
-        Of links: the AUC of comparing true labels. Of a node secret: what the true links tell without any embedding.
+        Of links: the AUC of comparing true classes. Of a node secret: what the true links tell without any embedding.
         """
         if isinstance(self.secret, NodeSecret):
             alone = self.controls.get("public graph")
             return strongest(alone).headline if alone else None
-        y, pairs = self.secret.true_labels, self.secret.test.index
+        y, pairs = self.secret.classes, self.secret.test.index
         if y is None:
             return None
         known = (y[pairs] != UNKNOWN).all(axis=0)
@@ -207,12 +141,6 @@ class Audit:
     def excess(self) -> float | None:
         """The headline over the floor."""
         return None if self.floor is None else self.strongest.headline.value - self.floor.value
-
-    @cached_property
-    def class_matched(self) -> Finding | None:
-        """The strongest attack where classes alone tell nothing, chosen on the validation part."""
-        found = [finding for finding in self.findings if finding.matched is not None]
-        return max(found, key=lambda finding: finding.matched_validation) if found else None
 
     @cached_property
     def information(self) -> Information:
@@ -229,86 +157,103 @@ class Audit:
     @cached_property
     def flags(self) -> tuple[Flag, ...]:
         """Signs of collapse and of too little evidence."""
-        found, headline = list(self.shape), self.strongest.headline
-        if all(finding.constant for finding in self.findings):
-            found.append(Flag("constant prediction", "every attack gives every example the same answer"))
-        if self.strongest.metric == "auc" and headline.value == 0.5:
-            found.append(Flag("AUC of exactly .5", "the strongest attack's scores are all tied, a sign of collapse"))
-        if self.context.joint is not None and self.strongest.metric == "auc" and self.context.joint == 0.5:
-            found.append(Flag("joint AUC of exactly .5", "the adversary that was trained along has collapsed"))
-        utility = self.context.utility
-        if utility is not None and utility.value - utility.chance <= 1.96 * np.sqrt(0.25 / max(utility.examples, 1)):
-            what = f"{utility.name} reads {utility.value:.1%} where guessing reads {utility.chance:.1%}"
-            found.append(Flag("utility at chance", f"{what}: nothing is kept, so nothing was protected"))
-        half = (headline.high - headline.low) / 2
-        if half > WIDEST:
-            count = len(self.secret.test.y)
-            found.append(Flag("too few examples", f"{count} test examples leave the headline ±{half:.1%} wide"))
+        found = [*self.shape, *self._collapse(), *self._too_little()]
         if self.dropped:
             found.append(Flag("attacks dropped", f"the time budget left out {', '.join(self.dropped)}"))
+        if self.origin.get("panel", "full") != "full":
+            found.append(Flag("not the full panel", "fewer attacks were made than there are"))
         return tuple(found)
+
+    def _collapse(self) -> list[Flag]:
+        found, is_auc = [], self.strongest.metric == "auc"
+        if all(finding.constant for finding in self.findings):
+            found.append(Flag("constant prediction", "every attack gives every example the same answer"))
+        if is_auc and self.strongest.headline.value == 0.5:
+            found.append(Flag("AUC of exactly .5", "the strongest attack's scores are all tied, a sign of collapse"))
+        if is_auc and self.context.joint == 0.5:
+            found.append(Flag("joint AUC of exactly .5", "the adversary that was trained along has collapsed"))
+        utility = self.context.utility
+        if utility is None:
+            found.append(Flag("utility unknown", "whether the embeddings are of any use was not said; noise hides too"))
+        elif utility.value - utility.chance <= 1.96 * np.sqrt(0.25 / max(utility.examples, 1)):
+            what = f"{utility.name} reads {utility.value:.1%} where guessing reads {utility.chance:.1%}"
+            found.append(Flag("utility at chance", f"{what}: nothing is kept, so nothing was protected"))
+        return found
+
+    def _too_little(self) -> list[Flag]:
+        readings = {"headline": self.strongest.headline}
+        if self.most_balanced is not None:
+            readings["balanced accuracy"] = self.most_balanced.balanced
+        if self.class_matched is not None and self.class_matched.matched is not None:
+            readings["class-matched AUC"] = self.class_matched.matched
+        wide = [f"the {name} ±{100 * one.half:.1f}" for name, one in readings.items() if one.half > WIDEST]
+        counts = np.unique(self.secret.test.y, return_counts=True)[1]
+        if counts.min() < RAREST:
+            wide.append(f"one class {counts.min()} examples")
+        return [Flag("too few examples", f"the test part leaves {' and '.join(wide)}")] if wide else []
 
     @property
     def verdict(self) -> Verdict:
-        """ "protected" only if nothing is flagged and no reading can be told from guessing, balanced or not.
+        """ "leaks" if any reading can be told from guessing; "protected" if none can and nothing is flagged.
 
-        Where links are the secret and a node class is the utility, guessing by the true classes is what cannot be
-        undercut, and it is what the attack is held against.
+        Where links are the secret and a node class is the utility, comparing the true classes is what the headline is
+        held against; the class-matched reading is held against one half all the same.
         """
-        if self.flags:
-            return "flagged"
         reference = self.secret.chance
         keeps_classes = self.context.utility is not None and self.context.utility.name != "links"
         if isinstance(self.secret, LinkSecret) and keeps_classes and self.floor is not None:
             reference = max(reference, self.floor.value)
         told = self.strongest.headline.low > reference
         if self.most_balanced is not None:
-            told |= self.most_balanced.metrics["balanced_accuracy"].low > self.balanced_chance
-        return "leaks" if told else "protected"
+            told |= self.most_balanced.balanced.low > self.balanced_chance
+        if self.class_matched is not None and self.class_matched.matched is not None:
+            told |= self.class_matched.matched.low > 0.5
+        if self.with_graph is not None and self.excess_with_graph is not None:
+            told |= self.excess_with_graph.low > 0 and self.with_graph.headline.low > self.secret.chance
+        if told:
+            return "leaks"
+        return "flagged" if self.flags else "protected"
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in audit.json."""
-        told, floor, graph = self.information, self.floor, self.with_graph
+        told, floor, graph, matched = self.information, self.floor, self.with_graph, self.class_matched
+        balanced, excess = self.most_balanced, self.excess_with_graph
         return {
             "schema": SCHEMA,
+            "origin": dict(self.origin),
             "secret": self.secret.name,
             "verdict": self.verdict,
             "chance": self.secret.chance,
             "strongest": {"attack": self.strongest.attack, "metric": self.strongest.metric}
-            | _plain(self.strongest.headline),
-            "balanced": None
-            if self.most_balanced is None
-            else {"attack": self.most_balanced.attack, "metric": "balanced_accuracy", "chance": self.balanced_chance}
-            | _plain(self.most_balanced.metrics["balanced_accuracy"]),
-            "with_public_graph": None
-            if graph is None
-            else {"attack": graph.attack, "metric": graph.metric}
-            | _plain(graph.headline)
-            | {"excess": None if floor is None else graph.headline.value - floor.value},
+            | plain(self.strongest.headline),
+            "balanced": balanced
+            and {"attack": balanced.attack, "chance": self.balanced_chance} | plain(balanced.balanced),
+            "class_matched": matched and matched.matched and {"attack": matched.attack} | plain(matched.matched),
+            "with_public_graph": graph
+            and {"attack": graph.attack, "metric": graph.metric}
+            | plain(graph.headline)
+            | {"excess": excess and plain(excess)},
+            "floor": floor and plain(floor) | {"excess": self.excess},
+            "joint_adversary": None if self.gap is None else {"value": self.context.joint, "gap": self.gap},
+            "mutual_information": {
+                "unit": "nats",
+                "entropy": told.entropy,
+                "lower_bound": plain(told.lower.estimate) | {"doubt": told.lower.doubt or None},
+                "vclub": plain(told.vclub.estimate) | {"doubt": told.vclub.doubt or None},
+            },
             "attacks": [finding.summary() for finding in self.findings],
             "controls": {
                 "guessing": {"metric": self.strongest.metric, "value": self.secret.chance},
                 **{name: [finding.summary() for finding in found] for name, found in self.controls.items()},
             },
-            "floor": None if floor is None else _plain(floor) | {"excess": self.excess},
-            "class_matched": None
-            if self.class_matched is None or self.class_matched.matched is None
-            else {"attack": self.class_matched.attack} | _plain(self.class_matched.matched),
-            "joint_adversary": None if self.gap is None else {"value": self.context.joint, "gap": self.gap},
-            "mutual_information": {
-                "unit": "nats",
-                "entropy": told.entropy,
-                "lower_bound": _plain(told.lower.estimate) | {"doubt": told.lower.doubt or None},
-                "vclub": _plain(told.vclub.estimate) | {"doubt": told.vclub.doubt or None},
-            },
             "flags": [{"name": flag.name, "sentence": flag.sentence} for flag in self.flags],
             "dropped": list(self.dropped),
-            "notes": list(self.secret.notes),
+            "notes": [*self.context.notes, *self.secret.notes],
             "test_examples": len(self.secret.test.y),
         }
 
     def save(self, path: str | Path) -> None:
-        """Write `audit.json`, and beside it the raw answers as `audit.safetensors`, whose hash it holds.
+        """Write `audit.json`, and beside it the raw answers as `audit.answers.safetensors`, whose hash it holds.
 
         The answers are about the secret: they are for the auditor and not for publication.
         """
@@ -320,73 +265,20 @@ class Audit:
                     if (answers := getattr(finding.answers, part)) is not None:
                         arrays[f"{subject}/{finding.attack}/{part}"] = np.ascontiguousarray(answers)
         raw = safetensors.numpy.save(arrays)
-        write_atomically(path.with_suffix(".safetensors"), lambda temporary: temporary.write_bytes(raw))
+        write_atomically(answers_beside(path), lambda temporary: temporary.write_bytes(raw))
         write_json(path, self.to_dict() | {"answers_sha256": hashlib.sha256(raw).hexdigest()})
 
-    def __rich__(self) -> Group:
-        return Group(*_lines(self), _table(self))
+    def __rich__(self) -> Any:
+        from graphveil.audit.show import shown  # noqa: PLC0415 - it shows what is defined here
+
+        return shown(self)
 
     def __str__(self) -> str:
-        console = Console(file=io.StringIO(), width=110)
-        console.print(self)
-        text: str = console.file.getvalue()  # type: ignore[attr-defined]
-        return text.rstrip()
+        from graphveil.audit.show import as_text  # noqa: PLC0415 - as above
+
+        return as_text(self)
 
 
-def strongest(findings: Sequence[Finding]) -> Finding:
-    """The one that reads most on the validation part."""
-    return max(findings, key=lambda finding: finding.validation)
-
-
-def _plain(estimate: Estimate) -> dict[str, Any]:
-    return {"value": estimate.value, "ci": [estimate.low, estimate.high]}
-
-
-def _lines(audit: Audit) -> list[Text]:
-    """The headline and what stands beside it."""
-    best, told = audit.strongest, audit.information
-    metric = {"auc": "AUC", "accuracy": "accuracy"}[best.metric]
-    rows = [("strongest attack", f"{best.attack}: {metric} {best.headline}, guessing {100 * audit.secret.chance:.1f}")]
-    if audit.most_balanced is not None:
-        name, balanced = audit.most_balanced.attack, audit.most_balanced.metrics["balanced_accuracy"]
-        rows.append(("balanced accuracy", f"{name}: {balanced}, guessing {100 * audit.balanced_chance:.1f}"))
-    if audit.with_graph is not None:
-        rows.append(("with the public graph", f"{audit.with_graph.attack}: {audit.with_graph.headline}"))
-    if audit.floor is not None and audit.excess is not None:
-        what = "comparing true labels" if best.metric == "auc" else "the public graph without z"
-        rows.append(("floor", f"{audit.floor} from {what}; the strongest is {100 * audit.excess:+.1f} from it"))
-    if audit.class_matched is not None:
-        rows.append(("class-matched AUC", f"{audit.class_matched.matched} ({audit.class_matched.attack})"))
-    if audit.gap is not None:
-        rows.append(
-            (
-                "joint adversary",
-                f"{100 * (audit.context.joint or 0):.1f}: a fresh one reads {100 * audit.gap:+.1f} more",
-            )
-        )
-    lower, vclub = told.lower, told.vclub
-    nats = f"at least {lower.estimate.value:.3f} of {told.entropy:.3f} nats, vCLUB {vclub.estimate.value:.3f}"
-    doubts = [f"{name}: {nat.doubt}" for name, nat in (("bound", lower), ("vCLUB", vclub)) if nat.doubt]
-    rows.append(("mutual information", nats + (f" (not to be trusted: {'; '.join(doubts)})" if doubts else "")))
-    rows += [("flag", f"{flag.name}: {flag.sentence}") for flag in audit.flags]
-    rows += [("note", note) for note in audit.secret.notes]
-    title = Text(f"What the embeddings tell about {audit.secret.name}: {audit.verdict}", style="bold")
-    return [title, *(Text(f"  {name:<22}{value}") for name, value in rows)]
-
-
-def _table(audit: Audit) -> Table:
-    """All findings, the strongest first, and of each control the strongest."""
-    matched = any(finding.matched is not None for finding in audit.findings)
-    table = Table("attack", audit.strongest.metric, *(["class-matched"] if matched else []), "knows")
-
-    def row(name: str, finding: Finding, style: str = "") -> None:
-        more = [str(finding.matched)] if matched else []
-        table.add_row(Text(name), str(finding.headline), *more, " + ".join(finding.needs), style=style)
-
-    for finding in sorted(audit.findings, key=lambda found: -found.headline.value):
-        row(finding.attack, finding, "bold" if finding is audit.strongest else "")
-    table.add_section()
-    for name, found in audit.controls.items():
-        row(f"control: {name} ({strongest(found).attack})", strongest(found))
-    table.add_row("control: guessing", f"{100 * audit.secret.chance:.1f}", *([""] if matched else []), "")
-    return table
+def answers_beside(path: Path) -> Path:
+    """The file of the raw answers that belongs to an audit's file."""
+    return path.with_name(f"{path.stem}.answers.safetensors")

@@ -6,7 +6,6 @@ scored on the test part. Beyond the sizes below a seeded sample is taken, and th
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 import torch
@@ -16,6 +15,7 @@ from graphveil.audit.metrics import Integers
 from graphveil.data import UNKNOWN, Split, node_classes
 from graphveil.data.graph import decode_pairs, encode_pairs, undirected_pairs
 from graphveil.data.pairs import distinct_nonlinks
+from graphveil.data.split import Knowledge
 from graphveil.errors import GraphveilError
 from graphveil.randomness import generator, stream
 
@@ -24,8 +24,6 @@ MAX_KNOWN = 40_000
 MAX_ASKED = 20_000
 """Nodes, or links, that an attack is asked about at most; as many non-links."""
 FEW = 20
-
-Knowledge = Literal["few", "all"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +58,23 @@ class NodeSecret:
     notes: tuple[str, ...] = ()
 
     @property
-    def majority(self) -> int:
-        """The class that is most frequent where the secret is known."""
-        return int(np.bincount(self.known["all"].and_also(self.val).y).argmax())
-
-    @property
     def chance(self) -> float:
-        """The accuracy of naming the majority."""
-        return float((self.test.y == self.majority).mean())
+        """The accuracy to be expected of naming the most frequent class: its share among all nodes.
+
+        Its share among the test nodes would be a number as uncertain as an attack's reading, and an interval of that
+        reading would miss it far more often than once in twenty.
+        """
+        every = np.concatenate([self.known["all"].y, self.val.y, self.test.y])
+        return float(np.bincount(every).max() / len(every))
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """Links beside non-links of the same two classes: to learn from, to tune on, to be scored on."""
+
+    known: Asked
+    val: Asked
+    test: Asked
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,19 +82,19 @@ class LinkSecret:
     """Whether two nodes are linked.
 
     Args:
-        matched_val, matched_test: for as many links as can be, a non-link between nodes of the same two classes.
-        labels: what an attacker knows of the nodes' labels; None where the graph has none.
-        true_labels: of all nodes, for the floor.
+        matched: the same three parts where, for as many links as can be, each link stands beside a non-link between
+            nodes of the same two classes; None where too few classes are known.
+        classes: what the classes are: of the utility, if it has some, else the labels; -1 where unknown.
+        labels: nodes whose class an attacker knows, to learn from and to tune on.
     """
 
     num_nodes: int
     known: Asked
     val: Asked
     test: Asked
-    matched_val: Asked | None
-    matched_test: Asked | None
-    labels: Asked | None
-    true_labels: Integers | None
+    matched: "Matched | None"
+    classes: Integers | None
+    labels: tuple[Asked, Asked] | None
     notes: tuple[str, ...] = ()
     name: str = field(default="links", init=False)
     num_classes: int = field(default=2, init=False)
@@ -111,51 +118,70 @@ def node_secret(graph: Data, split: Split, name: str, seed: int) -> NodeSecret:
         return Asked(index, y[index])
 
     val = part("validation", split.val_nodes, MAX_ASKED)
-    everything = split.attacker_nodes("all")
-    known = part("known", everything[~torch.isin(everything, split.val_nodes)], MAX_KNOWN)
+    test = part("test", split.test_nodes, MAX_ASKED)
+    held_out = torch.cat([split.val_nodes, split.test_nodes])
+    every = torch.arange(len(y))
+    known = part("known", every[~torch.isin(every, held_out)], MAX_KNOWN)
     if len(np.unique(known.y)) < 2:
         raise GraphveilError(f"{name!r} has one class only among the known nodes: there is nothing to tell apart.")
-    few = part("training", split.train_nodes, MAX_KNOWN) if name == "labels" else _few(known, seed)
+    few = _few(part("training", split.train_nodes, MAX_KNOWN) if name == "labels" else known, seed)
     return NodeSecret(
         name=name,
         num_nodes=len(y),
         num_classes=int(y.max()) + 1,
         known={"few": few, "all": known},
         val=val,
-        test=part("test", split.test_nodes, MAX_ASKED),
+        test=test,
         links=undirected_pairs(graph.edge_index.cpu()).numpy(),
         notes=tuple(notes),
     )
 
 
-def link_secret(graph: Data, split: Split, seed: int) -> LinkSecret:
-    """The roles of the links, each part with as many non-links."""
+def link_secret(graph: Data, split: Split, seed: int, classes: str = "labels") -> LinkSecret:
+    """The roles of the links, each part with as many non-links.
+
+    Args:
+        classes: the node attribute that links are matched by and the floor is taken from.
+    """
     notes: list[str] = []
-    taken = split.taken_pairs
-    links = _sample(split.train_links.numpy(), MAX_KNOWN, "known links", notes, seed)
+
+    def part(name: str, limit: int) -> Integers:
+        return _sample(getattr(split, name).numpy(), limit, name.replace("_", " "), notes, seed)
+
+    links = part("train_links", MAX_KNOWN)
     random = generator(seed, "audit", "non-links")
-    nonlinks = distinct_nonlinks(links.shape[1], taken, split.num_nodes, random).numpy()
-    y = None
-    if "y" in graph:
-        y = node_classes(graph, "labels").cpu().numpy()
-    held_out = {
-        part: tuple(
-            _sample(getattr(split, f"{part}_{kind}").numpy(), MAX_ASKED, f"{part} {kind}", notes, seed)
-            for kind in ("links", "nonlinks")
-        )
-        for part in ("val", "test")
-    }
+    nonlinks = distinct_nonlinks(links.shape[1], split.taken_pairs, split.num_nodes, random)
+    known = _pairs(links, nonlinks.numpy())
+    val, test = (
+        _pairs(part(f"{name}_links", MAX_ASKED), part(f"{name}_nonlinks", MAX_ASKED)) for name in ("val", "test")
+    )
+    key = "y" if classes == "labels" else classes
+    y = node_classes(graph, classes).cpu().numpy() if key in graph else None
+    taken = torch.cat([split.taken_pairs, encode_pairs(nonlinks)]).sort(stable=True).values
     return LinkSecret(
         num_nodes=split.num_nodes,
-        known=_pairs(links, nonlinks),
-        val=_pairs(*held_out["val"]),
-        test=_pairs(*held_out["test"]),
-        matched_val=None if y is None else class_matched(held_out["val"][0], y, taken, seed),
-        matched_test=None if y is None else class_matched(held_out["test"][0], y, taken, seed),
-        labels=None if y is None else _known_labels(split, y),
-        true_labels=y,
+        known=known,
+        val=val,
+        test=test,
+        matched=None if y is None else _matched(known, val, test, y, taken, seed),
+        classes=y,
+        labels=None if y is None else _known_labels(split, y, notes, seed),
         notes=tuple(notes),
     )
+
+
+def _matched(known: Asked, val: Asked, test: Asked, y: Integers, taken: torch.Tensor, seed: int) -> Matched | None:
+    """All three parts matched, no pair in two of them."""
+    parts = []
+    for name, asked in (("test", test), ("val", val), ("known", known)):
+        links = asked.index[:, asked.y == 1][:, :MAX_ASKED]
+        found = class_matched(links, y, taken, stream(seed, "audit", "class-matched", name))
+        if found is None:
+            return None
+        parts.append(found)
+        taken = torch.cat([taken, encode_pairs(torch.from_numpy(found.index[:, found.y == 0]))])
+        taken = taken.sort(stable=True).values
+    return Matched(test=parts[0], val=parts[1], known=parts[2])
 
 
 def class_matched(links: Integers, y: Integers, taken: torch.Tensor, seed: int) -> Asked | None:
@@ -169,7 +195,7 @@ def class_matched(links: Integers, y: Integers, taken: torch.Tensor, seed: int) 
     links = links[:, (y[links] != UNKNOWN).all(axis=0)]
     by_class = np.argsort(y, kind="stable")
     first, size = np.searchsorted(y[by_class], np.arange(y.max() + 1)), np.bincount(y[y != UNKNOWN])
-    random = np.random.default_rng(stream(seed, "audit", "class-matched"))
+    random = np.random.default_rng(seed)
     found = np.full(links.shape, -1)
     used = np.empty(0, dtype=np.int64)
     open_ = np.arange(links.shape[1])
@@ -197,10 +223,15 @@ def _pairs(links: Integers, nonlinks: Integers) -> Asked:
     return Asked(np.concatenate([links, nonlinks], axis=1), np.repeat([1, 0], [links.shape[1], nonlinks.shape[1]]))
 
 
-def _known_labels(split: Split, y: Integers) -> Asked:
-    index = split.attacker_nodes("all").numpy()
-    index = index[y[index] != UNKNOWN]
-    return Asked(index, y[index])
+def _known_labels(split: Split, y: Integers, notes: list[str], seed: int) -> tuple[Asked, Asked] | None:
+    """Nodes whose class is known, to learn from and to tune on."""
+    found = []
+    for nodes, limit in ((split.defender_nodes("all"), MAX_KNOWN), (split.val_nodes, MAX_ASKED)):
+        index = nodes.numpy()[y[nodes.numpy()] != UNKNOWN]
+        index = _sample(index, limit, "known labels", notes, seed)
+        found.append(Asked(index, y[index]))
+    learned, tuned_on = found
+    return (learned, tuned_on) if len(np.unique(learned.y)) > 1 and len(tuned_on.y) else None
 
 
 def _few(known: Asked, seed: int) -> Asked:

@@ -64,9 +64,11 @@ def node_classes(graph: Data, name: str) -> Tensor:
     if not isinstance(value, Tensor) or value.dim() != 1 or value.numel() != graph.num_nodes:
         shape = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
         raise GraphveilError(f"{name!r} is {shape}, but one class for each of {graph.num_nodes} nodes is expected.")
-    if value.is_floating_point() or value.is_complex():
+    if value.is_floating_point():
+        value = value.nan_to_num(nan=UNKNOWN) if bool((value.isnan() | (value == value.round())).all()) else value
+    if value.is_complex() or (value.is_floating_point() and bool((value != value.round()).any())):
         raise GraphveilError(
-            f"{name!r} holds {value.dtype}, but classes are whole numbers from 0 (or {UNKNOWN} for unknown):"
+            f"{name!r} holds {value.dtype}, but classes are whole numbers from 0 (or {UNKNOWN} or NaN for unknown):"
             " bin or encode the column first."
         )
     classes = value.long()

@@ -1,0 +1,172 @@
+"""One attack's answers, kept raw, and every metric derived from them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from graphveil.audit.attacks import Answers, Need
+from graphveil.audit.information import calibrate
+from graphveil.audit.metrics import (
+    Array,
+    Estimate,
+    accuracy,
+    auc,
+    balanced_accuracy,
+    macro_f1,
+    mean,
+    precision_and_rates,
+)
+from graphveil.audit.secret import LinkSecret, Secret
+
+TOGETHER = 3
+ENSEMBLE = "best three together"
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """What one attack answered, so that any metric can be had later without running it again.
+
+    Args:
+        subject: what was attacked: "embeddings", or the name of a control.
+    """
+
+    subject: str
+    attack: str
+    needs: tuple[Need, ...]
+    secret: Secret
+    answers: Answers
+    seconds: float
+
+    @property
+    def metric(self) -> str:
+        """The one that decides."""
+        return "auc" if isinstance(self.secret, LinkSecret) else "accuracy"
+
+    @cached_property
+    def headline(self) -> Estimate:
+        """The metric that decides, on the test part."""
+        return self._decisive(self.answers.test, self.secret.test)
+
+    @cached_property
+    def validation(self) -> Estimate:
+        """The same on the validation part, where the strongest attack is chosen."""
+        return self._decisive(self.answers.val, self.secret.val)
+
+    def _decisive(self, answers: Array, asked: Any) -> Estimate:
+        if isinstance(self.secret, LinkSecret):
+            return auc(answers, asked.y, asked.index)
+        return accuracy(answers, asked.y)
+
+    @cached_property
+    def balanced(self) -> Estimate:
+        """Of a node secret: the balanced accuracy of naming the class that z speaks for most, however rare it is."""
+        return balanced_accuracy(self._evidence(self.answers.test), self.secret.test.y)
+
+    @cached_property
+    def balanced_validation(self) -> Estimate:
+        """The same on the validation part."""
+        return balanced_accuracy(self._evidence(self.answers.val), self.secret.val.y)
+
+    def _evidence(self, log_p: Array) -> Array:
+        """log p(z | class) up to a constant: the posterior, set right on the validation part, over the prior there.
+
+        The most probable class is nearly always a frequent one; what is told about the rare ones shows only here.
+        """
+        y = self.secret.val.y
+        share = np.bincount(y, minlength=log_p.shape[1]) / len(y)
+        return calibrate(self.answers.val, y)(log_p) - np.log(np.maximum(share, 0.5 / len(y)))
+
+    @cached_property
+    def matched(self) -> Estimate | None:
+        """Of a link secret: the AUC against class-matched non-links."""
+        if not isinstance(self.secret, LinkSecret) or self.secret.matched is None or self.answers.matched_test is None:
+            return None
+        return auc(self.answers.matched_test, self.secret.matched.test.y, self.secret.matched.test.index)
+
+    @cached_property
+    def matched_validation(self) -> Estimate | None:
+        """The same on the validation part."""
+        if not isinstance(self.secret, LinkSecret) or self.secret.matched is None or self.answers.matched_val is None:
+            return None
+        return auc(self.answers.matched_val, self.secret.matched.val.y, self.secret.matched.val.index)
+
+    @cached_property
+    def metrics(self) -> dict[str, Estimate]:
+        """All metrics on the test part."""
+        answers, test = self.answers.test, self.secret.test
+        if isinstance(self.secret, LinkSecret):
+            matched = {} if self.matched is None else {"class_matched_auc": self.matched}
+            return {"auc": self.headline} | matched | precision_and_rates(answers, test.y, test.index)
+        chance, read = self.secret.chance, self.headline
+        return {
+            "accuracy": read,
+            "gain": Estimate(read.value - chance, read.low - chance, read.high - chance),
+            "balanced_accuracy": self.balanced,
+            "macro_f1": macro_f1(answers, test.y),
+        }
+
+    @property
+    def constant(self) -> bool:
+        """Whether every example got the same answer."""
+        test = self.answers.test
+        return len(np.unique(test.argmax(axis=1) if test.ndim == 2 else test)) == 1
+
+    def over(self, other: "Finding") -> Estimate:
+        """How much more often this one is right than another about the same nodes."""
+        y = self.secret.test.y
+        right = [(finding.answers.test.argmax(axis=1) == y).astype(np.float64) for finding in (self, other)]
+        return mean(right[0] - right[1])
+
+    def summary(self) -> dict[str, Any]:
+        """As it stands in audit.json."""
+        return {
+            "attack": self.attack,
+            "needs": list(self.needs),
+            "metric": self.metric,
+            **plain(self.headline),
+            "metrics": {name: plain(estimate) for name, estimate in self.metrics.items()},
+            "validation": self.validation.value,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def strongest(findings: Sequence[Finding]) -> Finding:
+    """The one that reads most on the validation part; of near-equals the ensemble, which owes least to luck there.
+
+    Near is within one standard error, a quarter of the interval.
+    """
+    best = max(findings, key=lambda finding: finding.validation.value)
+    near = best.validation.value - best.validation.half / 2
+    steady = [finding for finding in findings if finding.attack == ENSEMBLE and finding.validation.value >= near]
+    return steady[0] if steady else best
+
+
+def together(findings: Sequence[Finding]) -> list[Finding]:
+    """One more finding where there are enough: the best three on the validation part, their log-odds averaged."""
+    if len(findings) <= TOGETHER:
+        return []
+    secret = findings[0].secret
+    matched = secret.matched if isinstance(secret, LinkSecret) else None
+
+    def average(parts: tuple[str, str], rank: str, y: Any) -> list[Array]:
+        able = [finding for finding in findings if getattr(finding, rank) is not None]
+        best = sorted(able, key=lambda finding: -getattr(finding, rank).value)[:TOGETHER]
+        set_right = [calibrate(getattr(finding.answers, parts[0]), y) for finding in best]
+        log_q = [
+            np.mean([right(getattr(finding.answers, part)) for right, finding in zip(set_right, best, strict=True)], 0)
+            for part in parts
+        ]
+        return [one[:, 1] - one[:, 0] for one in log_q] if isinstance(secret, LinkSecret) else log_q
+
+    answers = average(("val", "test"), "validation", secret.val.y)
+    if matched is not None:
+        answers += average(("matched_val", "matched_test"), "matched_validation", matched.val.y)
+    return [Finding(findings[0].subject, ENSEMBLE, ("z", "secrets"), secret, Answers(*answers), 0.0)]
+
+
+def plain(estimate: Estimate) -> dict[str, Any]:
+    """For JSON."""
+    return {"value": estimate.value, "ci": [estimate.low, estimate.high]}

@@ -1,0 +1,85 @@
+"""An audit as a person reads it: the headline, what stands beside it, and a table of all attacks."""
+
+import io
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from graphveil.audit.finding import Finding, strongest
+from graphveil.audit.metrics import Estimate
+from graphveil.audit.result import Audit
+
+
+def shown(audit: Audit) -> Group:
+    """For a rich console."""
+    beside = Table.grid(padding=(0, 2))
+    for name, value in rows(audit):
+        beside.add_row(Text(f"  {name}"), Text(value))
+    title = Text(f"What the embeddings tell about {audit.secret.name}: {audit.verdict}", style="bold")
+    return Group(title, beside, table(audit))
+
+
+def as_text(audit: Audit, width: int = 110) -> str:
+    """For `print`."""
+    text = io.StringIO()
+    Console(file=text, width=width).print(shown(audit))
+    return text.getvalue().rstrip()
+
+
+def rows(audit: Audit) -> list[tuple[str, str]]:
+    """The headline and what stands beside it, as (name, sentence)."""
+    best, chance = audit.strongest, 100 * audit.secret.chance
+    metric = {"auc": "AUC", "accuracy": "accuracy"}[best.metric]
+    found = [("strongest attack", f"{best.attack}: {metric} {best.headline}, guessing {chance:.1f}")]
+    if audit.most_balanced is not None:
+        name, balanced = audit.most_balanced.attack, audit.most_balanced.balanced
+        found.append(("balanced accuracy", f"{name}: {balanced}, guessing {100 * audit.balanced_chance:.1f}"))
+    if audit.class_matched is not None:
+        found.append(
+            ("class-matched AUC", f"{audit.class_matched.attack}: {audit.class_matched.matched}, guessing 50.0")
+        )
+    if audit.with_graph is not None:
+        excess = audit.excess_with_graph
+        more = "" if excess is None else f", {_signed(excess)} more than without z"
+        found.append(("with the public graph", f"{audit.with_graph.attack}: {audit.with_graph.headline}{more}"))
+    if audit.floor is not None and audit.excess is not None:
+        what = "comparing true classes" if best.metric == "auc" else "the public graph without z"
+        found.append(("floor", f"{audit.floor} from {what}; the strongest is {100 * audit.excess:+.1f} from it"))
+    if audit.gap is not None and audit.context.joint is not None:
+        found.append(("joint adversary", f"{100 * audit.context.joint:.1f}: a fresh one reads {100 * audit.gap:+.1f}"))
+    found.append(("mutual information", _nats(audit)))
+    found += [("flag", f"{flag.name}: {flag.sentence}") for flag in audit.flags]
+    return found + [("note", note) for note in (*audit.context.notes, *audit.secret.notes)]
+
+
+def table(audit: Audit) -> Table:
+    """All findings, the strongest first, and of each control the strongest."""
+    of_links = audit.strongest.metric == "auc"
+    result = Table("attack", audit.strongest.metric, "class-matched" if of_links else "balanced", "knows")
+
+    def add(name: str, finding: Finding, style: str = "") -> None:
+        second = finding.matched if of_links else finding.balanced
+        knows = " + ".join(finding.needs)
+        result.add_row(Text(name), str(finding.headline), "" if second is None else str(second), knows, style=style)
+
+    for finding in sorted(audit.findings, key=lambda found: -found.headline.value):
+        add(finding.attack, finding, "bold" if finding is audit.strongest else "")
+    result.add_section()
+    for name, found in audit.controls.items():
+        add(f"control: {name} ({strongest(found).attack})", strongest(found))
+    second_chance = 0.5 if of_links else audit.balanced_chance
+    result.add_row("control: guessing", f"{100 * audit.secret.chance:.1f}", f"{100 * second_chance:.1f}", "")
+    return result
+
+
+def _nats(audit: Audit) -> str:
+    told = audit.information
+    lower, vclub = told.lower, told.vclub
+    text = f"at least {lower.estimate.value:.3f} of {told.entropy:.3f} nats; vCLUB {vclub.estimate.value:.3f}"
+    doubts = [f"{name} {nat.doubt}" for name, nat in (("the bound:", lower), ("vCLUB:", vclub)) if nat.doubt]
+    return f"{text} (not to be trusted: {'; '.join(doubts)})" if doubts else text
+
+
+def _signed(estimate: Estimate) -> str:
+    return f"{100 * estimate.value:+.1f} [{100 * estimate.low:+.1f}, {100 * estimate.high:+.1f}]"
