@@ -7,7 +7,7 @@ export GOMP_SPINCOUNT ?= 1000
 
 .PHONY: demo test test-slow lint results bench picture clean
 
-demo: $(READY)  ## protect real Cora and print what it cost and what the adversary reads
+demo: $(READY)  ## protect real Cora, and audit what still leaks
 	$(BIN)/graphveil demo
 
 test: lint  ## lint, type-check, import rules, quick tests

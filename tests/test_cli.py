@@ -44,7 +44,7 @@ def graphveil(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 
 Program = Callable[..., Done]
 
-VERBS = [[], ["data"], ["data", "list"], ["data", "fetch"], ["protect"], ["audit"], ["demo"]]
+VERBS = [[], ["data"], ["data", "list"], ["data", "fetch"], ["protect"], ["audit"], ["reproduce"], ["demo"]]
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
@@ -249,3 +249,18 @@ def test_an_interrupted_audit_writes_nothing(tmp_path: Path) -> None:
     assert "no audit was written" in err
     assert "Traceback" not in err
     assert [file.name for file in tmp_path.iterdir()] == ["z.npy"]
+
+
+def test_reproduce_writes_tables_and_does_nothing_twice(tmp_path: Path, graphveil: Program) -> None:
+    arguments = ["table2", "--dataset", "cora", "--encoder", "gcn", "--seeds", "1", "--jobs", "1", "--rounds", "1"]
+    done = graphveil("reproduce", *arguments, "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "unprotected" in done.stdout
+    files = {file: file.stat().st_mtime_ns for file in (tmp_path / "cells").iterdir()}
+    assert len(files) == 4
+    assert graphveil("reproduce", *arguments, "--out", str(tmp_path)).returncode == 0
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "cells").iterdir()} == files
+    for wrong, says in ((["table9"], "unknown experiment 'table9'"), (["table2", "--dataset", "x"], "unknown dataset")):
+        done = graphveil("reproduce", *wrong, "--out", str(tmp_path))
+        assert done.returncode == 2
+        assert says in done.stderr

@@ -251,6 +251,58 @@ def audit(
     console.print(f"written to {out}", highlight=False, soft_wrap=True)
 
 
+@app.command(
+    epilog="Example:  graphveil reproduce table2 --dataset cora --encoder gcn --seeds 3 --jobs 2 --out runs/paper"
+)
+def reproduce(
+    what: Annotated[str, typer.Argument(help="table2, table3, figure2, figure3, or all of them: all.")],
+    dataset: Annotated[list[str] | None, typer.Option(help="cora, citeseer or pubmed; may be repeated.")] = None,
+    encoder: Annotated[list[str] | None, typer.Option(help="gcn, gat or hgcn; may be repeated.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Seeds 0, 1, ... (default: the experiment's own, 10).")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Trainings at once, one thread each (default: a core).")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "cpu",
+    rounds: Annotated[int | None, typer.Option(min=1, help="Fewer rounds, to see whether it runs.")] = None,
+    out: Annotated[Path, typer.Option(help="The folder of finished cells and tables.")] = Path("runs/paper"),
+) -> None:
+    """Re-run the paper's tables and figures: what it printed, what its protocol gives here, what fresh attackers read.
+
+    Each training and its audit is one cell, in one file: a stopped run goes on where it was, and nothing is done twice.
+    """
+    from graphveil.errors import unknown
+    from graphveil.experiments.reproduce import Asked
+    from graphveil.experiments.reproduce import reproduce as run_experiment
+    from graphveil.experiments.spec import NAMES
+    from graphveil.experiments.tables import COLUMNS, texts
+    from graphveil.progress import show_cells
+
+    if what not in (*NAMES, "all"):
+        raise unknown("experiment", what, (*NAMES, "all"))
+    asked = Asked(dataset, encoder, seeds, rounds)
+    failures = 0
+    for name in NAMES if what == "all" else (what,):
+        try:
+            with show_cells(console, name) as on_done:
+                rows, failed = run_experiment(name, asked, out, jobs or os.cpu_count() or 1, device, on_done)
+        except KeyboardInterrupt:
+            fail(f"interrupted; the same command goes on with what is in {out}.", code=130)
+        table = Table(*COLUMNS, title=name, title_justify="left")
+        for words in texts(rows):
+            table.add_row(*words)
+        console.print(table)
+        for cell, fault in failed:
+            console.print(
+                f"failed: {cell.dataset} {cell.encoder} {cell.objective} seed {cell.seed}: {fault}", markup=False
+            )
+        failures += len(failed)
+    console.print(f"tables and cells in {out}", highlight=False, soft_wrap=True)
+    if failures:
+        fail(f"{failures} cells failed and are left out of the tables; run the same command again.", code=1)
+
+
 @app.command(epilog="Example:  graphveil demo")
 def demo(
     seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 0,

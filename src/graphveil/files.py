@@ -31,7 +31,11 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write `value` as readable JSON; NaN and infinity are refused, since JSON has neither."""
-    text = json.dumps(value, indent=2, allow_nan=False) + "\n"
+    write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text as UTF-8."""
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 

@@ -46,6 +46,27 @@ def show_attacks(console: Console) -> Iterator[Callable[[str, int, int], None] |
         yield on_attack
 
 
+@contextmanager
+def show_cells(console: Console, title: str) -> Iterator[Callable[[int, int, str | None], None] | None]:
+    """Give an `on_done` that counts cells and says how long the rest will take, or None where nobody is looking."""
+    if not console.is_terminal:
+        yield None
+        return
+    columns = [TextColumn("{task.description}", markup=False), BarColumn(bar_width=None)]
+    counts = [TextColumn("{task.completed}/{task.total}"), TimeRemainingColumn(compact=True)]
+    with Progress(*columns, *counts, console=console, transient=True, speed_estimate_period=600) as progress:
+        task = progress.add_task(title, total=None)
+        faults = 0
+
+        def on_done(done: int, total: int, fault: str | None) -> None:
+            nonlocal faults
+            faults += fault is not None
+            said = f"{title}, {faults} failed" if faults else title
+            progress.update(task, total=total, completed=done, description=said)
+
+        yield on_done
+
+
 def describe(training: Training, wide: bool) -> str:
     """The readings of the last round that was evaluated and, where there is room, its two losses."""
     history = training.records[0].history

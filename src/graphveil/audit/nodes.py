@@ -120,8 +120,9 @@ def panel() -> list[Attack]:
 
 
 def quick() -> list[Attack]:
-    """For sweeps: a linear and a bent reader that know all."""
+    """For sweeps: linear readers that know few and all, and a bent one."""
     return [
+        Classify("logistic regression, few", lambda _: learners.logistic_regression(), "few", 0.3),
         Classify("logistic regression, all", lambda _: learners.logistic_regression(), "all", 2.4),
         Classify("MLP, all", lambda _: learners.one_mlp(), "all", 3.0),
     ]

@@ -69,7 +69,8 @@ def table(audit: Audit) -> Table:
     for name, found in audit.controls.items():
         add(f"control: {name} ({strongest(found).attack})", strongest(found))
     second_chance = 0.5 if of_links else audit.balanced_chance
-    result.add_row("control: guessing", f"{100 * audit.secret.chance:.1f}", f"{100 * second_chance:.1f}", "")
+    guessing = "control: guessing" if of_links else "control: naming the largest class"
+    result.add_row(guessing, f"{100 * audit.secret.chance:.1f}", f"{100 * second_chance:.1f}", "")
     return result
 
 

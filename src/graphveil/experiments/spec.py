@@ -1,0 +1,87 @@
+"""An experiment's file: its configuration and the numbers that the paper printed. An unknown key is an error."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from importlib.resources import files
+from typing import Any, TypeVar
+
+import yaml
+
+from graphveil.errors import GraphveilError, unknown
+
+NAMES = ("table2", "table3", "figure2", "figure3")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to train: an objective at some trade-offs, against an adversary of each encoder's own kind."""
+
+    objective: str
+    tradeoffs: Sequence[float]
+    adversary: Mapping[str, str]
+    steps: int
+    knows: str
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or a figure.
+
+    Args:
+        papers_attacker: the fresh attack that is the paper's own on finished representations.
+        published: [utility, secret] in percent, by "unprotected" or "protected", data set and encoder.
+    """
+
+    title: str
+    utility: str
+    secret: str
+    datasets: Sequence[str]
+    encoders: Sequence[str]
+    split: str
+    message_edges: str
+    seeds: int
+    variants: Mapping[str, Variant]
+    papers_attacker: str
+    published: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]]
+
+    def paper(self, variant: str, dataset: str, encoder: str) -> tuple[float, float] | None:
+        """What the paper printed for a cell, as shares, or None where it printed nothing."""
+        table = self.published.get("unprotected" if variant == "unprotected" else "protected", {})
+        printed = table.get(dataset, {}).get(encoder)
+        return None if printed is None else (printed[0] / 100, printed[1] / 100)
+
+
+def load_experiment(name: str) -> Experiment:
+    """One of the paper's, by name."""
+    if name not in NAMES:
+        raise unknown("experiment", name, NAMES)
+    return parse(files("graphveil.experiments").joinpath(f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml")
+
+
+def parse(text: str, name: str) -> Experiment:
+    """Read an experiment's text."""
+    try:
+        raw = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise GraphveilError(f"{name} is not YAML ({str(error).splitlines()[0]}): mend it.") from error
+    experiment = _fill(Experiment, raw, name)
+    variants = {key: _fill(Variant, value, f"{name}, variant {key}") for key, value in experiment.variants.items()}
+    return _fill(Experiment, dict(raw) | {"variants": variants}, name)
+
+
+T = TypeVar("T")
+
+
+def _fill(kind: type[T], raw: Any, where: str) -> T:
+    if isinstance(raw, kind):
+        return raw
+    known = {f.name: f.default is MISSING for f in fields(kind)}  # type: ignore[arg-type]
+    if not isinstance(raw, dict):
+        raise GraphveilError(f"{where} holds {type(raw).__name__}: expected the keys {', '.join(known)}.")
+    for key in raw:
+        if key not in known:
+            raise unknown(f"key of {where}", key, known)
+    missing = [key for key, needed in known.items() if needed and key not in raw]
+    if missing:
+        raise GraphveilError(f"{where} has no {missing[0]}: add it.")
+    return kind(**raw)

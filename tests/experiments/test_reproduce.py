@@ -1,0 +1,223 @@
+"""The paper's experiments as files, cells that are never done twice, and tables that judge by intervals."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graphveil.audit import Estimate
+from graphveil.errors import GraphveilError
+from graphveil.experiments import cells as cells_module
+from graphveil.experiments import reproduce as reproduce_module
+from graphveil.experiments.cells import Cell, read_result, run_cell, write_result
+from graphveil.experiments.reproduce import Asked, cells, reproduce, run_missing
+from graphveil.experiments.spec import NAMES, Experiment, load_experiment, parse
+from graphveil.experiments.tables import Row, comma_separated, latex, markdown, over_seeds
+
+TINY = Cell(
+    dataset="synthetic",
+    encoder="gcn",
+    utility="links",
+    secret="labels",
+    objective="club",
+    tradeoff=0.5,
+    adversary="mlp",
+    steps=2,
+    knows="all",
+    split="paper",
+    message_edges="train",
+    seed=0,
+    rounds=1,
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_file_loads_and_runs_one_round_on_a_small_graph(name: str, tmp_path: Path) -> None:
+    experiment = load_experiment(name)
+    encoders = {"unprotected": "gcn", "published": "gat", "minimax": "hgcn", "club": "gcn"}
+    for (variant, _, encoder, tradeoff), group in cells(experiment, Asked(["cora"], None, 1, 1)).items():
+        if encoder == encoders[variant] and tradeoff in (0.0, 0.5, 1.0):
+            cell = replace(group[0], dataset="synthetic")
+            run_cell(cell, tmp_path)
+            result = read_result(cell, tmp_path)
+            assert result is not None
+            assert experiment.papers_attacker in result["attacks"]
+
+
+def test_the_published_numbers_are_all_there() -> None:
+    tables = [load_experiment("table2"), load_experiment("table3")]
+    printed = [
+        experiment.paper(variant, dataset, encoder)
+        for experiment in tables
+        for variant in ("unprotected", "club")
+        for dataset in experiment.datasets
+        for encoder in experiment.encoders
+    ]
+    assert len(printed) == 36
+    assert None not in printed
+    assert tables[0].paper("club", "pubmed", "gcn") == pytest.approx((0.8124, 0.4250))
+    assert tables[1].paper("unprotected", "citeseer", "gat") == pytest.approx((0.71, 0.8212))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda text: text.replace("secret:", "secrets:"), "unknown key of x.yaml 'secrets'"),
+        (lambda text: text.replace("    steps: 1 ", "    step: 1 ", 1), "unknown key of x.yaml, variant"),
+        (lambda text: text.replace("utility: links\n", ""), "x.yaml has no utility"),
+        (lambda _: "- a\n- b\n", "x.yaml holds list"),
+        (lambda _: "a: [", "x.yaml is not YAML"),
+    ],
+)
+def test_a_file_with_a_fault_is_one_sentence(change, sentence: str) -> None:  # type: ignore[no-untyped-def]
+    text = (Path(cells_module.__file__).parent / "table2.yaml").read_text()
+    with pytest.raises(GraphveilError, match=sentence):
+        parse(change(text), "x.yaml")
+
+
+def test_what_is_asked_for_and_what_is_not_known() -> None:
+    experiment = load_experiment("figure2")
+    groups = cells(experiment, Asked(["cora"], ["gcn"], 3))
+    assert len(groups) == 11
+    assert all(len(group) == 3 for group in groups.values())
+    assert len(cells(experiment, Asked())) == 11 * 9
+    with pytest.raises(GraphveilError, match="unknown dataset 'corra'"):
+        cells(experiment, Asked(["corra"]))
+
+
+def test_a_result_that_was_torn_edited_or_is_another_s_is_run_again(tmp_path: Path) -> None:
+    write_result(TINY, tmp_path, {"utility": 0.7})
+    assert read_result(TINY, tmp_path) is not None
+    other = replace(TINY, seed=1)
+    assert other.file(tmp_path) != TINY.file(tmp_path)
+    assert replace(TINY, rounds=2).key != TINY.key
+    text = TINY.file(tmp_path).read_text()
+    other.file(tmp_path).write_text(text)
+    assert read_result(other, tmp_path) is None
+    for torn in (text[: len(text) // 2], text.replace("0.7", "0.8"), "", "[]"):
+        TINY.file(tmp_path).write_text(torn)
+        assert read_result(TINY, tmp_path) is None
+
+
+def test_a_failed_cell_is_named_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(cell: Cell, folder: Path, device: str) -> None:
+        if cell.seed == 1:
+            raise RuntimeError("no such luck")
+        write_result(cell, folder, {"utility": 0.5})
+
+    monkeypatch.setattr(reproduce_module, "run_cell", run)
+    seen: list[tuple[int, str | None]] = []
+    todo = [replace(TINY, seed=seed) for seed in range(3)]
+    failed = run_missing(todo, tmp_path, 1, "cpu", lambda cell, fault: seen.append((cell.seed, fault)))
+    assert [(cell.seed, fault) for cell, fault in failed] == [(1, "RuntimeError: no such luck")]
+    assert sorted(seed for seed, _ in seen) == [0, 1, 2]
+    assert [read_result(cell, tmp_path) is not None for cell in todo] == [True, False, True]
+    seen.clear()
+    run_missing(todo, tmp_path, 1, "cpu", lambda cell, fault: seen.append((cell.seed, fault)))
+    assert [seed for seed, _ in seen] == [1], "finished cells are never redone"
+
+
+def made_up(experiment: str, utility: float, joint: float, fresh: float) -> dict[str, object]:
+    attacker = load_experiment(experiment).papers_attacker
+    return {
+        "utility": utility,
+        "joint": joint,
+        "fresh": fresh,
+        "attacks": {attacker: fresh - 0.01},
+        "chance": 0.3,
+        "class_matched": None,
+        "balanced": 0.2,
+        "flags": [],
+    }
+
+
+def test_a_whole_table_from_saved_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(cell: Cell, folder: Path, device: str) -> None:
+        found = made_up("table2", 0.80 + cell.seed / 1000, 0.28, 0.6)
+        write_result(cell, folder, found | {"seconds": 1.0})
+
+    monkeypatch.setattr(reproduce_module, "run_cell", run)
+    counts: list[tuple[int, int]] = []
+    asked = Asked(["cora"], ["gcn"], 3)
+    rows, failed = reproduce("table2", asked, tmp_path, on_done=lambda done, total, _: counts.append((done, total)))
+    assert failed == []
+    assert counts[0] == (0, 12)
+    assert counts[-1] == (12, 12)
+    by_variant = {row.variant: row for row in rows}
+    assert by_variant["unprotected"].protocol.value == pytest.approx(0.59), "the paper's attacker, fresh"
+    assert by_variant["club"].protocol.value == pytest.approx(0.28), "the adversary that was trained along"
+    assert by_variant["club"].utility.value == pytest.approx(0.801)
+    table = (tmp_path / "table2.md").read_text()
+    assert "| club | cora | gcn | 0.5 | 3 | 79.4 | 80.1 ± 0.2 | +0.7 | 28.5 | 28.0 | -0.5 | 60.0 |" in table
+    parsed = list(csv.DictReader(io.StringIO((tmp_path / "table2.csv").read_text())))
+    assert float(parsed[3]["utility"]) == pytest.approx(0.801)
+    assert r"79.4 & 80.1 $\pm$ 0.2" in (tmp_path / "table2.tex").read_text()
+    counts.clear()
+    reproduce("table2", asked, tmp_path, on_done=lambda done, total, _: counts.append((done, total)))
+    assert counts == [(12, 12)]
+
+
+def estimate(value: float, half: float = 0.005) -> Estimate:
+    return Estimate(value, value - half, value + half)
+
+
+@pytest.mark.parametrize(
+    ("variant", "utility", "protocol", "verdict"),
+    [
+        ("unprotected", 0.90, 0.73, "better"),
+        ("unprotected", 0.885, 0.73, "reproduced"),
+        ("unprotected", 0.87, 0.73, "not reproduced"),
+        ("unprotected", 0.90, 0.68, "not reproduced"),  # a weaker leak is a weaker attacker
+        ("club", 0.78, 0.27, "reproduced"),
+        ("club", 0.85, 0.20, "better"),
+        ("club", 0.85, 0.33, "not reproduced"),
+        ("club", 0.75, 0.20, "not reproduced"),
+    ],
+)
+def test_the_verdict_of_a_cell(variant: str, utility: float, protocol: float, verdict: str) -> None:
+    experiment = load_experiment("table2")
+    row = Row(
+        variant, "cora", "gcn", 0.5, 5, estimate(utility), estimate(protocol), estimate(0.5), None, 0.3, 0.0,
+        experiment.paper(variant, "cora", "gcn"),
+    )  # fmt: skip
+    assert row.verdict == verdict
+    assert replace(row, utility=estimate(utility, 0.06)).verdict == "", "too wide to say"
+    assert replace(row, seeds=1).verdict == ""
+    assert replace(row, paper=None).verdict == ""
+
+
+def test_intervals_over_seeds_by_hand() -> None:
+    """Of 1, 2, 3: mean 2, deviation 1, Student's 4.303 with two degrees of freedom."""
+    found = over_seeds([1.0, 2.0, 3.0])
+    assert found.value == 2
+    assert found.half == pytest.approx(4.3027 / 3**0.5, abs=1e-3)
+    assert over_seeds([0.7]).half == 0
+
+
+def test_every_form_has_every_row() -> None:
+    experiment: Experiment = load_experiment("table2")
+    rows = [
+        Row(
+            v,
+            "cora",
+            "gcn",
+            0.5,
+            5,
+            estimate(0.5),
+            estimate(0.5),
+            estimate(0.5),
+            None,
+            0.3,
+            0.0,
+            experiment.paper(v, "cora", "gcn"),
+        )
+        for v in experiment.variants
+    ]
+    assert markdown(rows).count("\n") == 2 + 4
+    assert comma_separated(rows).count("\n") == 1 + 4
+    assert latex(rows, "A & B").count(r"\\") == 1 + 4
+    assert r"A \& B" in latex(rows, "A & B")
+    assert json.dumps(comma_separated(rows))
