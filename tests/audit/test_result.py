@@ -177,7 +177,7 @@ def test_controls_are_run_and_their_names_are_their_own(town: Data, town_split: 
 
 
 def test_of_near_equals_the_ensemble_is_taken(secret: NodeSecret) -> None:
-    lucky, steady = finding(secret, "lucky", 0.71, 0.6), finding(secret, "best three together", 0.70, 0.68)
+    lucky, steady = finding(secret, "lucky", 0.71, 0.6), finding(secret, "the best together", 0.70, 0.68)
     clear = finding(secret, "clear", 0.85, 0.84)
     assert Audit(secret, [lucky, steady], {}).strongest is steady
     assert Audit(secret, [lucky, steady, clear], {}).strongest is clear
@@ -215,7 +215,11 @@ def test_three_together_are_at_least_as_steady(secret: NodeSecret) -> None:
     alone = [one(name) for name in "abcd"]
     (joined,) = together(alone)
     assert joined.headline.value > max(finding.headline.value for finding in alone)
-    assert together(alone[:3]) == []
+
+
+def test_a_weak_one_is_not_let_in(secret: NodeSecret) -> None:
+    assert together([finding(secret, "strong", 0.9, 0.9), finding(secret, "weak", 0.6, 0.6)]) == []
+    assert together([]) == []
 
 
 def test_what_is_written_and_nothing_half(town: Data, town_split: gv.Split, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from graphveil.audit.information import calibrate
 from graphveil.audit.metrics import (
     Array,
     Estimate,
+    Integers,
     accuracy,
     auc,
     balanced_accuracy,
@@ -22,7 +23,7 @@ from graphveil.audit.metrics import (
 from graphveil.audit.secret import LinkSecret, Secret
 
 TOGETHER = 3
-ENSEMBLE = "best three together"
+ENSEMBLE = "the best together"
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,37 +135,48 @@ class Finding:
 
 
 def strongest(findings: Sequence[Finding]) -> Finding:
-    """The one that reads most on the validation part; of near-equals the ensemble, which owes least to luck there.
-
-    Near is within one standard error, a quarter of the interval.
-    """
+    """The one that reads most on the validation part; of near-equals the ensemble, which owes least to luck there."""
     best = max(findings, key=lambda finding: finding.validation.value)
-    near = best.validation.value - best.validation.half / 2
-    steady = [finding for finding in findings if finding.attack == ENSEMBLE and finding.validation.value >= near]
+    steady = [
+        finding for finding in findings if finding.attack == ENSEMBLE and _near(finding.validation, best.validation)
+    ]
     return steady[0] if steady else best
 
 
 def together(findings: Sequence[Finding]) -> list[Finding]:
-    """One more finding where there are enough: the best three on the validation part, their log-odds averaged."""
-    if len(findings) <= TOGETHER:
+    """One more finding: the best on the validation part and up to two near-equals, their log-odds averaged."""
+    secret = findings[0].secret if findings else None
+    answers = [] if secret is None else _average(findings, ("val", "test"), "validation", secret.val.y)
+    if secret is None or not answers:
         return []
-    secret = findings[0].secret
-    matched = secret.matched if isinstance(secret, LinkSecret) else None
-
-    def average(parts: tuple[str, str], rank: str, y: Any) -> list[Array]:
-        able = [finding for finding in findings if getattr(finding, rank) is not None]
-        best = sorted(able, key=lambda finding: -getattr(finding, rank).value)[:TOGETHER]
-        set_right = [calibrate(getattr(finding.answers, parts[0]), y) for finding in best]
-        log_q = [
-            np.mean([right(getattr(finding.answers, part)) for right, finding in zip(set_right, best, strict=True)], 0)
-            for part in parts
-        ]
-        return [one[:, 1] - one[:, 0] for one in log_q] if isinstance(secret, LinkSecret) else log_q
-
-    answers = average(("val", "test"), "validation", secret.val.y)
-    if matched is not None:
-        answers += average(("matched_val", "matched_test"), "matched_validation", matched.val.y)
+    if isinstance(secret, LinkSecret) and secret.matched is not None:
+        y = secret.matched.val.y
+        matched = _average(findings, ("matched_val", "matched_test"), "matched_validation", y, at_least=1)
+        answers += matched
     return [Finding(findings[0].subject, ENSEMBLE, ("z", "secrets"), secret, Answers(*answers), 0.0)]
+
+
+def _average(
+    findings: Sequence[Finding], parts: tuple[str, str], rank: str, y: Integers, at_least: int = 2
+) -> list[Array]:
+    """Both parts' answers averaged over the near-equals by `rank`, each set right on the first part; [] if too few."""
+    able = [finding for finding in findings if getattr(finding, rank) is not None]
+    able.sort(key=lambda finding: -getattr(finding, rank).value)
+    best = [finding for finding in able[:TOGETHER] if _near(getattr(finding, rank), getattr(able[0], rank))]
+    if len(best) < at_least:
+        return []
+    set_right = [calibrate(getattr(finding.answers, parts[0]), y) for finding in best]
+    averages = []
+    for part in parts:
+        each = [right(getattr(finding.answers, part)) for right, finding in zip(set_right, best, strict=True)]
+        log_q: Array = np.mean(each, axis=0)
+        averages.append(log_q[:, 1] - log_q[:, 0] if isinstance(best[0].secret, LinkSecret) else log_q)
+    return averages
+
+
+def _near(one: Estimate, best: Estimate) -> bool:
+    """Within a standard error of the best, which is a quarter of its interval."""
+    return one.value >= best.value - best.half / 2
 
 
 def plain(estimate: Estimate) -> dict[str, Any]:

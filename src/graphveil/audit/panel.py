@@ -23,7 +23,7 @@ from graphveil.audit.embeddings import check_embeddings, shape_flags
 from graphveil.audit.finding import Finding, together
 from graphveil.audit.learners import Rows
 from graphveil.audit.result import Audit, Context
-from graphveil.audit.secret import LinkSecret, Secret, link_secret, node_secret
+from graphveil.audit.secret import LinkSecret, NodeSecret, Secret, link_secret, node_secret
 from graphveil.data import Split, check_graph
 from graphveil.errors import GraphveilError, unknown
 from graphveil.randomness import stream
@@ -83,7 +83,7 @@ def audit(
     panel = the_panel(attacks, asked)
     tasks = [Task("embeddings", attack, rows) for attack in panel]
     on_z = [attack for attack in panel if "graph" not in attack.needs]
-    if len(on_z) < len(panel):
+    if isinstance(asked, NodeSecret) and len(on_z) < len(panel):
         tasks += [Task("public graph", attack, rows) for attack in nodes.graph_alone()]
     others = {} if attacks == "quick" else {"raw features": raw_features(graph, seed)}
     for name, other in (controls or {}).items():
