@@ -15,6 +15,7 @@ from graphveil.experiments import reproduce as reproduce_module
 from graphveil.experiments.cells import Cell, read_result, run_cell, write_result
 from graphveil.experiments.reproduce import Asked, cells, reproduce, run_missing
 from graphveil.experiments.spec import NAMES, Experiment, load_experiment, parse
+from graphveil.experiments.table1 import table1
 from graphveil.experiments.tables import Row, comma_separated, latex, markdown, over_seeds
 
 TINY = Cell(
@@ -195,6 +196,12 @@ def test_intervals_over_seeds_by_hand() -> None:
     assert found.value == 2
     assert found.half == pytest.approx(4.3027 / 3**0.5, abs=1e-3)
     assert over_seeds([0.7]).half == 0
+
+
+def test_table_1_here_is_the_paper_s_but_for_its_count_of_edges(tmp_path: Path) -> None:
+    (row,) = table1(tmp_path, ["cora"])
+    assert row == ["cora", "2,708", "2,708", "5,429", "5,278", "1,433", "1,433", "7", "7"]
+    assert {file.name for file in tmp_path.iterdir()} == {"table1.md", "table1.csv", "table1.tex"}
 
 
 def test_every_form_has_every_row() -> None:

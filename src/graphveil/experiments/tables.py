@@ -135,8 +135,7 @@ def texts(rows: Sequence[Row]) -> list[list[str]]:
 
 def markdown(rows: Sequence[Row]) -> str:
     """For people who read files."""
-    lines = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
-    return "\n".join([*lines, *(f"| {' | '.join(words)} |" for words in texts(rows))]) + "\n"
+    return _markdown(COLUMNS, texts(rows))
 
 
 def comma_separated(rows: Sequence[Row]) -> str:
@@ -157,12 +156,28 @@ def comma_separated(rows: Sequence[Row]) -> str:
 
 def latex(rows: Sequence[Row], title: str) -> str:
     """A booktabs table for a paper."""
+    return _latex(COLUMNS, texts(rows), title)
+
+
+def simple_tables(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> dict[str, str]:
+    """Words as they are, by the suffix of each form's file."""
+    out = io.StringIO()
+    csv.writer(out).writerows([columns, *rows])
+    return {"md": _markdown(columns, rows), "csv": out.getvalue(), "tex": _latex(columns, rows, title)}
+
+
+def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
+    return "\n".join([*lines, *(f"| {' | '.join(words)} |" for words in rows)]) + "\n"
+
+
+def _latex(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> str:
     lines = [
         r"\begin{table}\centering\small",
         rf"\caption{{{_escape(title)}}}",
-        rf"\begin{{tabular}}{{{'l' * 5}{'r' * 9}ll}}\toprule",
-        " & ".join(map(_escape, COLUMNS)) + r" \\ \midrule",
-        *(" & ".join(map(_escape, words)) + r" \\" for words in texts(rows)),
+        rf"\begin{{tabular}}{{{'l' * len(columns)}}}\toprule",
+        " & ".join(map(_escape, columns)) + r" \\ \midrule",
+        *(" & ".join(map(_escape, words)) + r" \\" for words in rows),
         r"\bottomrule\end{tabular}\end{table}",
     ]
     return "\n".join(lines) + "\n"

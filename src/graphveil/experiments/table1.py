@@ -1,0 +1,33 @@
+"""Table 1: the graphs as the paper counts them, and as they are here."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import yaml
+
+from graphveil.data import load
+from graphveil.data.graph import undirected_pairs
+from graphveil.experiments.tables import simple_tables
+from graphveil.files import write_text
+
+COLUMNS = ("graph", "nodes: paper", "here", "edges: paper", "distinct links here", "features", "here", "labels", "here")
+
+
+def table1(out: Path, datasets: list[str] | None = None) -> list[list[str]]:
+    """One row a graph, written as Markdown, CSV and LaTeX into `out`."""
+    printed = yaml.safe_load(files("graphveil.experiments").joinpath("table1.yaml").read_text(encoding="utf-8"))
+    rows = []
+    for name, paper in printed.items():
+        if datasets is not None and name not in datasets:
+            continue
+        graph = load(name)
+        here = {
+            "nodes": graph.x.size(0),
+            "edges": undirected_pairs(graph.edge_index).size(1),
+            "features": graph.x.size(1),
+            "labels": int(graph.y.max()) + 1,
+        }
+        rows.append([name, *(f"{count:,}" for key in here for count in (paper[key], here[key]))])
+    for suffix, text in simple_tables(COLUMNS, rows, "Table 1: the graphs").items():
+        write_text(out / f"table1.{suffix}", text)
+    return rows
