@@ -44,7 +44,7 @@ def graphveil(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 
 Program = Callable[..., Done]
 
-VERBS = [[], ["data"], ["data", "list"], ["data", "fetch"], ["protect"], ["audit"], ["reproduce"], ["demo"]]
+VERBS = [[], ["data"], ["data", "list"], ["data", "fetch"], ["protect"], ["audit"], ["reproduce"], ["sweep"], ["demo"]]
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
@@ -262,5 +262,26 @@ def test_reproduce_writes_tables_and_does_nothing_twice(tmp_path: Path, graphvei
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "cells").iterdir()} == files
     for wrong, says in ((["table9"], "unknown experiment 'table9'"), (["table2", "--dataset", "x"], "unknown dataset")):
         done = graphveil("reproduce", *wrong, "--out", str(tmp_path))
+        assert done.returncode == 2
+        assert says in done.stderr
+
+
+def test_sweep_over_tradeoffs(tmp_path: Path, graphveil: Program) -> None:
+    few = ["--seeds", "1", "--jobs", "1", "--rounds", "1", "--out", str(tmp_path)]
+    done = graphveil("sweep", "synthetic", "--secret", "secret", "--tradeoff", "0,1", *few)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "sweep.csv").read_text().count("\n") == 3
+    done = graphveil("sweep", "synthetic", "--secret", "gender", "--tradeoff", "1", *few)
+    assert done.returncode == 1
+    assert "the graph has no 'gender'" in done.stdout
+    assert "1 cells failed" in done.stderr
+    for wrong, says in (
+        (["nowhere"], "unknown graph"),
+        (["synthetic", "--tradeoff", "a,b"], "cannot be read"),
+        (["synthetic", "--tradeoff", "2"], "from 0"),
+        (["synthetic", "--encoder", "gnc"], "unknown encoder"),
+        (["synthetic", "--split", "x"], "unknown split"),
+    ):
+        done = graphveil("sweep", *wrong, *few)
         assert done.returncode == 2
         assert says in done.stderr

@@ -16,6 +16,8 @@ from graphveil.errors import GraphveilError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from graphveil.experiments.reproduce import Asked
+    from graphveil.experiments.spec import Experiment
     from graphveil.veil import Score
 
 app = typer.Typer(
@@ -277,24 +279,80 @@ def reproduce(
     from graphveil.errors import unknown
     from graphveil.experiments import table1
     from graphveil.experiments.reproduce import Asked
-    from graphveil.experiments.reproduce import reproduce as run_experiment
-    from graphveil.experiments.spec import NAMES
-    from graphveil.experiments.tables import COLUMNS, texts
-    from graphveil.progress import show_cells
+    from graphveil.experiments.spec import NAMES, load_experiment
 
     if what not in ("table1", *NAMES, "all"):
         raise unknown("experiment", what, ("table1", *NAMES, "all"))
     if what in ("table1", "all"):
         show_table("table1", table1.COLUMNS, table1.table1(out, dataset))
-    asked = Asked(dataset, encoder, seeds, rounds)
+    chosen = {name: load_experiment(name) for name in NAMES if what in (name, "all")}
+    run_experiments(chosen, Asked(dataset, encoder, seeds, rounds), out, jobs, device)
+
+
+@app.command(
+    epilog="Example:  graphveil sweep cora --utility links --secret labels --tradeoff 0.5,0.9,1 --out runs/sweep"
+)
+def sweep(
+    graph: Annotated[str, typer.Argument(help="A graph by name; see `graphveil data list`.")],
+    out: Annotated[Path, typer.Option(help="The folder of finished cells and tables.")],
+    utility: Annotated[str, typer.Option(help="What to keep: links, labels or a node attribute.")] = "links",
+    secret: Annotated[str, typer.Option(help="What to hide: labels, links or a node attribute.")] = "labels",
+    encoder: Annotated[str, typer.Option(help="gcn, gat or hgcn.")] = "gcn",
+    objective: Annotated[str, typer.Option(help="club, entropy, minimax or published.")] = "club",
+    tradeoff: Annotated[str, typer.Option(help="Trade-offs, with commas.")] = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
+    split: Annotated[str, typer.Option(help="paper or proportional.")] = "paper",
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, ...")] = 5,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Trainings at once, one thread each (default: a core).")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "cpu",
+    rounds: Annotated[int | None, typer.Option(min=1, help="Fewer rounds, to see whether it runs.")] = None,
+) -> None:
+    """Train and audit a graph at many trade-offs, to choose an operating point that can be defended.
+
+    Each training and its audit is one cell, in one file: a stopped run goes on where it was, and nothing is done twice.
+    """
+    from graphveil.data import SPLITS, load
+    from graphveil.errors import unknown
+    from graphveil.experiments import spec
+    from graphveil.experiments.reproduce import Asked
+    from graphveil.models import ENCODERS
+    from graphveil.training.objectives import OBJECTIVES
+
+    for kind, given, known in (
+        ("encoder", encoder, ENCODERS),
+        ("objective", objective, OBJECTIVES),
+        ("split", split, SPLITS),
+    ):
+        if given not in known:
+            raise unknown(kind, given, known)
+    try:
+        tradeoffs = [float(text) for text in tradeoff.split(",")]
+    except ValueError as error:
+        raise GraphveilError(f"--tradeoff {tradeoff!r} cannot be read: expected numbers with commas.") from error
+    if any(not 0 <= value <= 1 for value in tradeoffs):
+        raise GraphveilError(f"--tradeoff {tradeoff!r}: expected numbers from 0 (hide all) to 1 (keep all).")
+    load(graph)  # refuse an unknown graph before any worker starts
+    experiment = spec.sweep(graph, utility, secret, encoder, objective, tradeoffs, split)
+    run_experiments({"sweep": experiment}, Asked(seeds=seeds, rounds=rounds), out, jobs, device)
+
+
+def run_experiments(chosen: "dict[str, Experiment]", asked: "Asked", out: Path, jobs: int | None, device: str) -> None:
+    """Run and show experiments one after the other; leave with exit code 1 if a cell failed."""
+    from graphveil.experiments.reproduce import run_experiment
+    from graphveil.experiments.tables import COLUMNS, texts
+    from graphveil.progress import show_cells
+
     failures = 0
-    for name in NAMES if what == "all" else [name for name in NAMES if name == what]:
+    for name, experiment in chosen.items():
         try:
             with show_cells(console, name) as on_done:
-                rows, failed = run_experiment(name, asked, out, jobs or os.cpu_count() or 1, device, on_done)
+                rows, failed = run_experiment(
+                    name, experiment, asked, out, jobs or os.cpu_count() or 1, device, on_done
+                )
         except KeyboardInterrupt:
             fail(f"interrupted; the same command goes on with what is in {out}.", code=130)
-        show_table(name, COLUMNS, texts(rows))
+        show_table(experiment.title, COLUMNS, texts(rows))
         for cell, fault in failed:
             console.print(
                 f"failed: {cell.dataset} {cell.encoder} {cell.objective} seed {cell.seed}: {fault}", markup=False

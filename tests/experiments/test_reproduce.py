@@ -13,7 +13,7 @@ from graphveil.errors import GraphveilError
 from graphveil.experiments import cells as cells_module
 from graphveil.experiments import reproduce as reproduce_module
 from graphveil.experiments.cells import Cell, read_result, run_cell, write_result
-from graphveil.experiments.reproduce import Asked, cells, reproduce, run_missing
+from graphveil.experiments.reproduce import Asked, cells, run_experiment, run_missing
 from graphveil.experiments.spec import NAMES, Experiment, load_experiment, parse
 from graphveil.experiments.table1 import table1
 from graphveil.experiments.tables import Row, comma_separated, latex, markdown, over_seeds
@@ -143,7 +143,12 @@ def test_a_whole_table_from_saved_results(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(reproduce_module, "run_cell", run)
     counts: list[tuple[int, int]] = []
     asked = Asked(["cora"], ["gcn"], 3)
-    rows, failed = reproduce("table2", asked, tmp_path, on_done=lambda done, total, _: counts.append((done, total)))
+    table2 = load_experiment("table2")
+
+    def count(done: int, total: int, fault: str | None) -> None:
+        counts.append((done, total))
+
+    rows, failed = run_experiment("table2", table2, asked, tmp_path, on_done=count)
     assert failed == []
     assert counts[0] == (0, 12)
     assert counts[-1] == (12, 12)
@@ -157,7 +162,7 @@ def test_a_whole_table_from_saved_results(tmp_path: Path, monkeypatch: pytest.Mo
     assert float(parsed[3]["utility"]) == pytest.approx(0.801)
     assert r"79.4 & 80.1 $\pm$ 0.2" in (tmp_path / "table2.tex").read_text()
     counts.clear()
-    reproduce("table2", asked, tmp_path, on_done=lambda done, total, _: counts.append((done, total)))
+    run_experiment("table2", table2, asked, tmp_path, on_done=count)
     assert counts == [(12, 12)]
 
 

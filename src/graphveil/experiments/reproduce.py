@@ -9,7 +9,7 @@ import joblib
 
 from graphveil.errors import GraphveilError, unknown
 from graphveil.experiments.cells import Cell, read_result, run_cell
-from graphveil.experiments.spec import Experiment, load_experiment
+from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Row, comma_separated, latex, markdown, row
 from graphveil.files import hold_lock, write_text
 
@@ -24,20 +24,20 @@ class Asked:
     rounds: int | None = None
 
 
-def reproduce(
+def run_experiment(
     name: str,
+    experiment: Experiment,
     asked: Asked,
     out: Path,
     jobs: int = 1,
     device: str = "cpu",
     on_done: Callable[[int, int, str | None], None] | None = None,
 ) -> tuple[list[Row], list[tuple[Cell, str]]]:
-    """One of the paper's tables or figures: run what is missing, and write it as Markdown, CSV and LaTeX into `out`.
+    """Run what is missing of an experiment, and write its table as Markdown, CSV and LaTeX into `out`.
 
     Args:
         on_done: called with (done, total, fault or None), first with what was there already.
     """
-    experiment = load_experiment(name)
     groups = cells(experiment, asked)
     todo = [cell for group in groups.values() for cell in group]
     folder = out / "cells"

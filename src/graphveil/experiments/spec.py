@@ -51,6 +51,26 @@ class Experiment:
         return None if printed is None else (printed[0] / 100, printed[1] / 100)
 
 
+def sweep(
+    dataset: str, utility: str, secret: str, encoder: str, objective: str, tradeoffs: Sequence[float], split: str
+) -> Experiment:
+    """One graph, one encoder, one objective, many trade-offs, against the default adversary."""
+    head = "pair-mlp" if secret == "links" else "mlp"
+    return Experiment(
+        title=f"{dataset}, {encoder}, {objective}: {utility} kept, {secret} hidden",
+        utility=utility,
+        secret=secret,
+        datasets=[dataset],
+        encoders=[encoder],
+        split=split,
+        message_edges="train" if utility == "links" else "all",
+        seeds=5,
+        variants={objective: Variant(objective, tradeoffs, {encoder: head}, steps=5, knows="all")},
+        papers_attacker="bilinear" if secret == "links" else "logistic regression, few",
+        published={},
+    )
+
+
 def load_experiment(name: str) -> Experiment:
     """One of the paper's, by name."""
     if name not in NAMES:
