@@ -86,7 +86,7 @@ def learn(learner: Learner, taught: Taught, num_classes: int, seed: int, held_ou
         rounds = round(float(np.mean([model.rounds for model in models])))
         final = fit(learner, taught, num_classes, models[0].setting, seed, stop=rounds or None)
         return replace(final, quality=models[0].quality)
-    if len(taught.y) <= TUNED_ON:
+    if len(taught.y) <= TUNED_ON or len(learner.grid) == 1:
         return _best(learner, [(taught, held_out)], num_classes, seed)[0]
     some = _some(taught, seed)
     chosen = _best(learner, [(some, held_out)], num_classes, seed)[0].setting

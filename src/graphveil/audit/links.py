@@ -11,11 +11,13 @@ from graphveil.audit import learners
 from graphveil.audit.attacks import Answers, Attack, Need, standardised
 from graphveil.audit.learners import Learner, Rows, Taught, learn
 from graphveil.audit.metrics import Array, Integers
-from graphveil.audit.secret import Asked, LinkSecret
+from graphveil.audit.secret import MAX_KNOWN, Asked, LinkSecret
 
 Pairs = Integers
 AT_ONCE = 2**15
 TINY = 1e-300
+QUICK = 30_000
+"""Known pairs that the quick panel learns from at most."""
 WIDE = 128
 """Columns of z beyond which pairs are described by as many main directions of it, the distances by all."""
 
@@ -86,6 +88,7 @@ class ClassifyPairs:
 
     Args:
         twice: class-matched pairs have a model of their own, that learned from such pairs.
+        at_most: known pairs to learn from, drawn at random.
     """
 
     name: str
@@ -93,6 +96,7 @@ class ClassifyPairs:
     cost: float
     view: Callable[[Rows], Callable[[Pairs], Rows]]
     twice: bool = True
+    at_most: int = 2 * MAX_KNOWN
     needs: tuple[Need, ...] = ("z", "secrets")
 
     def __call__(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:
@@ -106,10 +110,11 @@ class ClassifyPairs:
         return Answers(val, test, score(secret.matched.val.index), score(secret.matched.test.index))
 
     def _taught(self, rows: Callable[[Pairs], Rows], known: Asked, val: Asked, seed: int) -> Callable[[Pairs], Array]:
-        x = rows(known.index)
+        chosen = np.random.default_rng(seed).permutation(len(known.y))[: self.at_most]
+        x, y = rows(known.index[:, chosen]), known.y[chosen]
         mean, scale = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-6)
         held_out = Taught((rows(val.index) - mean) / scale, val.y)
-        model = learn(self.learner(x.shape[1]), Taught((x - mean) / scale, known.y), 2, seed, held_out=held_out)
+        model = learn(self.learner(x.shape[1]), Taught((x - mean) / scale, y), 2, seed, held_out=held_out)
 
         def score(pairs: Pairs) -> Array:
             parts = [model.log_probabilities((rows(part) - mean) / scale) for part in _in_parts(pairs)]
@@ -175,8 +180,8 @@ def quick() -> list[Attack]:
     """For sweeps: distances, a bilinear and a bent reader."""
     return [
         *(Distance(measure) for measure in DISTANCES),
-        ClassifyPairs("bilinear", lambda _: learners.bilinear(), 3.0, ends, twice=False),
-        ClassifyPairs("pair-MLP", lambda _: learners.one_mlp(), 5.0, geometry, twice=False),
+        ClassifyPairs("bilinear", lambda _: learners.bilinear(), 3.0, ends, twice=False, at_most=QUICK),
+        ClassifyPairs("pair-MLP", lambda _: learners.one_mlp(), 5.0, geometry, twice=False, at_most=QUICK),
     ]
 
 

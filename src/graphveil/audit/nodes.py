@@ -124,7 +124,7 @@ def quick() -> list[Attack]:
     return [
         Classify("logistic regression, few", lambda _: learners.logistic_regression(), "few", 0.3),
         Classify("logistic regression, all", lambda _: learners.logistic_regression(), "all", 2.4),
-        Classify("MLP, all", lambda _: learners.one_mlp(), "all", 3.0),
+        Classify("MLP, all", lambda _: learners.one_mlp(), "all", 3.0, scalings=(standardised,)),
     ]
 
 
