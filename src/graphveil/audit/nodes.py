@@ -120,9 +120,10 @@ def panel() -> list[Attack]:
 
 
 def quick() -> list[Attack]:
-    """For sweeps: linear readers that know few and all, and a bent one."""
+    """For sweeps: linear readers that know few and all, neighbours and a network."""
     return [
         Classify("logistic regression, few", lambda _: learners.logistic_regression(), "few", 0.3),
+        Classify("k nearest neighbours, all", lambda _: learners.neighbours(), "all", 1.6),
         Classify("logistic regression, all", lambda _: learners.logistic_regression(), "all", 2.4),
         Classify("MLP, all", lambda _: learners.one_mlp(), "all", 3.0, scalings=(standardised,)),
     ]
