@@ -33,6 +33,15 @@ data = typer.Typer(
 app.add_typer(data, name="data")
 console = Console()
 
+# Options that several verbs share.
+GraphName = Annotated[str, typer.Argument(help="A graph by name; see `graphveil data list`.")]
+UtilityName = Annotated[str, typer.Option(help="What to keep: links, labels or a node attribute.")]
+SecretName = Annotated[str, typer.Option(help="What to hide: labels, links or a node attribute.")]
+Root = Annotated[Path | None, typer.Option(help="Read the graph's raw files from this folder.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Trainings at once, one thread each (default: a core).")]
+Rounds = Annotated[int | None, typer.Option(min=1, help="Fewer rounds, to see whether it runs.")]
+
 
 def run() -> None:
     """The entry point: every expected fault is one sentence on stderr and exit code 2."""
@@ -109,10 +118,10 @@ def data_fetch(
     epilog="Example:  graphveil protect cora --utility links --secret labels --encoder gcn --tradeoff 0.5 --out runs/a"
 )
 def protect(
-    graph: Annotated[str, typer.Argument(help="A graph by name; see `graphveil data list`.")],
+    graph: GraphName,
     out: Annotated[Path, typer.Option(help="The folder to write the run into.")],
-    utility: Annotated[str, typer.Option(help="What to keep: links, labels or a node attribute.")] = "links",
-    secret: Annotated[str, typer.Option(help="What to hide: labels, links or a node attribute.")] = "labels",
+    utility: UtilityName = "links",
+    secret: SecretName = "labels",
     encoder: Annotated[str, typer.Option(help="gcn, gat, hgcn or package.module:Class.")] = "gcn",
     tradeoff: Annotated[float, typer.Option(help="lambda: 1 keeps all, 0 hides all.")] = 0.5,
     objective: Annotated[
@@ -135,9 +144,9 @@ def protect(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Change the recipe: --set rounds=500 --set dropout=0.3")
     ] = None,
-    root: Annotated[Path | None, typer.Option(help="Read the graph's raw files from this folder.")] = None,
+    root: Root = None,
     seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    device: Device = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run in --out.")] = False,
 ) -> None:
     """Train embeddings that keep the utility and hide the secret, and write them into a folder.
@@ -147,6 +156,7 @@ def protect(
     A run that was stopped or killed goes on with --resume, and ends where an unbroken one ends.
     """
     from graphveil.data import SPLITS, load
+    from graphveil.data.split import default_message_edges
     from graphveil.errors import unknown
     from graphveil.progress import show_rounds
     from graphveil.run import protect as run_protect
@@ -155,7 +165,7 @@ def protect(
 
     with console.status(f"Loading {graph} ..."):
         loaded = load(graph, root)
-    edges = message_edges or ("train" if utility == "links" else "all")
+    edges = message_edges or default_message_edges(utility)
     if split not in SPLITS:
         raise unknown("split", split, SPLITS)
     parts = SPLITS[split](loaded, seed, message_edges=edges)  # type: ignore[arg-type]
@@ -206,7 +216,7 @@ def audit(
     time_budget: Annotated[
         float | None, typer.Option(min=0, help="Seconds; attacks not expected to end by then are dropped, and named.")
     ] = None,
-    root: Annotated[Path | None, typer.Option(help="Read the graph's raw files from this folder.")] = None,
+    root: Root = None,
     seed: Annotated[
         int | None, typer.Option(help="Of --embeddings: decides the split and every random number (default: 0).")
     ] = None,
@@ -265,11 +275,9 @@ def reproduce(
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Seeds 0, 1, ... (default: the experiment's own, 10).")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Trainings at once, one thread each (default: a core).")
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "cpu",
-    rounds: Annotated[int | None, typer.Option(min=1, help="Fewer rounds, to see whether it runs.")] = None,
+    jobs: Jobs = None,
+    device: Device = "cpu",
+    rounds: Rounds = None,
     out: Annotated[Path, typer.Option(help="The folder of finished cells and tables.")] = Path("runs/paper"),
 ) -> None:
     """Re-run the paper's tables and figures: what it printed, what its protocol gives here, what fresh attackers read.
@@ -293,47 +301,29 @@ def reproduce(
     epilog="Example:  graphveil sweep cora --utility links --secret labels --tradeoff 0.5,0.9,1 --out runs/sweep"
 )
 def sweep(
-    graph: Annotated[str, typer.Argument(help="A graph by name; see `graphveil data list`.")],
+    graph: GraphName,
     out: Annotated[Path, typer.Option(help="The folder of finished cells and tables.")],
-    utility: Annotated[str, typer.Option(help="What to keep: links, labels or a node attribute.")] = "links",
-    secret: Annotated[str, typer.Option(help="What to hide: labels, links or a node attribute.")] = "labels",
+    utility: UtilityName = "links",
+    secret: SecretName = "labels",
     encoder: Annotated[str, typer.Option(help="gcn, gat or hgcn.")] = "gcn",
     objective: Annotated[str, typer.Option(help="club, entropy, minimax or published.")] = "club",
     tradeoff: Annotated[str, typer.Option(help="Trade-offs, with commas.")] = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
     split: Annotated[str, typer.Option(help="paper or proportional.")] = "paper",
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, ...")] = 5,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Trainings at once, one thread each (default: a core).")
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "cpu",
-    rounds: Annotated[int | None, typer.Option(min=1, help="Fewer rounds, to see whether it runs.")] = None,
+    jobs: Jobs = None,
+    device: Device = "cpu",
+    rounds: Rounds = None,
 ) -> None:
     """Train and audit a graph at many trade-offs, to choose an operating point that can be defended.
 
     Each training and its audit is one cell, in one file: a stopped run goes on where it was, and nothing is done twice.
     """
-    from graphveil.data import SPLITS, load
-    from graphveil.errors import unknown
+    from graphveil.data import load
     from graphveil.experiments import spec
     from graphveil.experiments.reproduce import Asked
-    from graphveil.models import ENCODERS
-    from graphveil.training.objectives import OBJECTIVES
 
-    for kind, given, known in (
-        ("encoder", encoder, ENCODERS),
-        ("objective", objective, OBJECTIVES),
-        ("split", split, SPLITS),
-    ):
-        if given not in known:
-            raise unknown(kind, given, known)
-    try:
-        tradeoffs = [float(text) for text in tradeoff.split(",")]
-    except ValueError as error:
-        raise GraphveilError(f"--tradeoff {tradeoff!r} cannot be read: expected numbers with commas.") from error
-    if any(not 0 <= value <= 1 for value in tradeoffs):
-        raise GraphveilError(f"--tradeoff {tradeoff!r}: expected numbers from 0 (hide all) to 1 (keep all).")
+    experiment = spec.sweep(graph, utility, secret, encoder, objective, tradeoff, split)
     load(graph)  # refuse an unknown graph before any worker starts
-    experiment = spec.sweep(graph, utility, secret, encoder, objective, tradeoffs, split)
     run_experiments({"sweep": experiment}, Asked(seeds=seeds, rounds=rounds), out, jobs, device)
 
 

@@ -1,6 +1,7 @@
 """What an attack is: it looks at embeddings, uses what it knows, and answers what it is asked.
 
-Anything with these attributes and this call is an attack; `as_attacks` makes some of any scikit-learn classifier.
+Anything with these attributes and this call is an attack; `as_node_attacks` and `as_link_attacks`, beside the panels,
+make some of any scikit-learn classifier.
 """
 
 from dataclasses import dataclass

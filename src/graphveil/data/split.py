@@ -159,6 +159,11 @@ class Split:
         return sha.hexdigest()
 
 
+def default_message_edges(utility: str) -> MessageEdges:
+    """Links that are kept, and so scored, are not passed along; where something else is kept the true graph is."""
+    return "train" if utility == "links" else "all"
+
+
 SPLITS = {"paper": Split.paper, "proportional": Split.proportional}
 """By name."""
 

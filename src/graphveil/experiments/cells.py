@@ -32,7 +32,7 @@ class Cell:
     secret: str
     objective: str
     tradeoff: float
-    adversary: str
+    adversary: str | None
     steps: int
     knows: str
     split: str

@@ -7,18 +7,22 @@ from typing import Any, TypeVar
 
 import yaml
 
+from graphveil.data import SPLITS
+from graphveil.data.split import default_message_edges
 from graphveil.errors import GraphveilError, unknown
+from graphveil.models import ENCODERS
+from graphveil.training.objectives import OBJECTIVES
 
 NAMES = ("table2", "table3", "figure2", "figure3")
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to train: an objective at some trade-offs, against an adversary of each encoder's own kind."""
+    """One way to train: an objective at some trade-offs, against an adversary for each encoder (None: the default)."""
 
     objective: str
     tradeoffs: Sequence[float]
-    adversary: Mapping[str, str]
+    adversary: Mapping[str, str | None]
     steps: int
     knows: str
 
@@ -52,10 +56,22 @@ class Experiment:
 
 
 def sweep(
-    dataset: str, utility: str, secret: str, encoder: str, objective: str, tradeoffs: Sequence[float], split: str
+    dataset: str, utility: str, secret: str, encoder: str, objective: str, tradeoffs: str, split: str
 ) -> Experiment:
-    """One graph, one encoder, one objective, many trade-offs, against the default adversary."""
-    head = "pair-mlp" if secret == "links" else "mlp"
+    """One graph, one encoder, one objective, many trade-offs (numbers with commas), against the default adversary."""
+    for kind, given, known in (
+        ("encoder", encoder, ENCODERS),
+        ("objective", objective, OBJECTIVES),
+        ("split", split, SPLITS),
+    ):
+        if given not in known:
+            raise unknown(kind, given, known)
+    try:
+        numbers = [float(text) for text in tradeoffs.split(",")]
+    except ValueError as error:
+        raise GraphveilError(f"trade-offs {tradeoffs!r} cannot be read: expected numbers with commas.") from error
+    if any(not 0 <= value <= 1 for value in numbers):
+        raise GraphveilError(f"trade-offs {tradeoffs!r}: expected numbers from 0 (hide all) to 1 (keep all).")
     return Experiment(
         title=f"{dataset}, {encoder}, {objective}: {utility} kept, {secret} hidden",
         utility=utility,
@@ -63,9 +79,9 @@ def sweep(
         datasets=[dataset],
         encoders=[encoder],
         split=split,
-        message_edges="train" if utility == "links" else "all",
+        message_edges=default_message_edges(utility),
         seeds=5,
-        variants={objective: Variant(objective, tradeoffs, {encoder: head}, steps=5, knows="all")},
+        variants={objective: Variant(objective, numbers, {encoder: None}, steps=5, knows="all")},
         papers_attacker="bilinear" if secret == "links" else "logistic regression, few",
         published={},
     )

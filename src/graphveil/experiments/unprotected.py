@@ -13,7 +13,7 @@ import json
 import os
 import statistics
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -24,7 +24,9 @@ import typer
 from rich.progress import track
 
 from graphveil.data import Split, digest, load
+from graphveil.data.split import default_message_edges
 from graphveil.errors import GraphveilError, unknown
+from graphveil.experiments.spec import load_experiment
 from graphveil.files import write_atomically, write_json
 from graphveil.training.recipes import Adversary
 from graphveil.veil import Veil, versions
@@ -33,27 +35,8 @@ DATASETS = ("cora", "citeseer", "pubmed")
 ENCODERS = ("gcn", "gat", "hgcn")
 UTILITIES = ("links", "labels")
 
-PUBLISHED: Mapping[tuple[str, str, str], tuple[float, float]] = {
-    ("links", "cora", "gcn"): (89.33, 72.00),
-    ("links", "cora", "gat"): (92.95, 71.80),
-    ("links", "cora", "hgcn"): (93.78, 75.30),
-    ("links", "citeseer", "gcn"): (91.52, 67.40),
-    ("links", "citeseer", "gat"): (95.03, 67.00),
-    ("links", "citeseer", "hgcn"): (94.65, 67.20),
-    ("links", "pubmed", "gcn"): (91.43, 72.70),
-    ("links", "pubmed", "gat"): (94.44, 78.50),
-    ("links", "pubmed", "hgcn"): (95.18, 76.60),
-    ("labels", "cora", "gcn"): (81.60, 82.73),
-    ("labels", "cora", "gat"): (81.80, 77.32),
-    ("labels", "cora", "hgcn"): (79.50, 80.83),
-    ("labels", "citeseer", "gcn"): (67.50, 83.30),
-    ("labels", "citeseer", "gat"): (71.00, 82.12),
-    ("labels", "citeseer", "hgcn"): (68.50, 79.12),
-    ("labels", "pubmed", "gcn"): (78.80, 78.90),
-    ("labels", "pubmed", "gat"): (79.20, 78.45),
-    ("labels", "pubmed", "hgcn"): (80.00, 77.10),
-}
-"""(utility, adversary) in percent, by utility, data set and encoder: Tables 2(a) and 3(a)."""
+TABLES = {"links": "table2", "labels": "table3"}
+"""The experiment that holds the published numbers of each utility."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +69,7 @@ def run_cell(cell: Cell, folder: Path) -> None:
 
     torch.set_num_threads(1)
     graph = load(cell.dataset)
-    split = Split.paper(graph, cell.seed, message_edges="train" if cell.utility == "links" else "all")
+    split = Split.paper(graph, cell.seed, message_edges=default_message_edges(cell.utility))
     veil = cell.veil().fit(graph, split)
     score = veil.score(graph, split)
     result = {"score": score.utility, "adversary_score": score.adversary, "rounds": len(veil.history_)}
@@ -106,7 +89,7 @@ def markdown(cells: Iterable[Cell], folder: Path) -> str:
     for key, results in grouped.items():
         utility, adversary = ([100 * r[name] for r in results] for name in ("score", "adversary_score"))
         mean, spread = statistics.fmean(utility), statistics.stdev(utility) if len(utility) > 1 else 0.0
-        paper, paper_adversary = PUBLISHED[key]
+        paper, paper_adversary = load_experiment(TABLES[key[0]]).published["unprotected"][key[1]][key[2]]
         verdict = "yes" if mean >= paper - 1 else f"**no, {paper - 1 - mean:.1f} short**"
         lines.append(
             f"| {' | '.join(key)} | {paper:.1f} | {mean:.1f} ({spread:.1f}) | {mean - paper:+.1f} | {verdict}"
