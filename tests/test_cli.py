@@ -257,7 +257,7 @@ def test_reproduce_writes_tables_and_does_nothing_twice(tmp_path: Path, graphvei
     assert done.returncode == 0, done.stderr
     assert "unprotected" in done.stdout
     files = {file: file.stat().st_mtime_ns for file in (tmp_path / "cells").iterdir()}
-    assert len(files) == 4
+    assert len(files) == 5
     assert graphveil("reproduce", *arguments, "--out", str(tmp_path)).returncode == 0
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "cells").iterdir()} == files
     for wrong, says in ((["table9"], "unknown experiment 'table9'"), (["table2", "--dataset", "x"], "unknown dataset")):

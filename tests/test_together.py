@@ -57,7 +57,9 @@ def test_a_batch_equals_its_runs_one_by_one(
     graph.x = small.x.to_dense() if dense else small.x
     recipe = quick.but(rounds=6, head="linear" if utility == "labels" else "bilinear")
     secret = "labels" if utility == "links" else "links"
-    alone, together = both_ways(graph, splits, lambda: veils(recipe, utility=utility, secret=secret, encoder=encoder))
+    alone, together = both_ways(
+        graph, splits, lambda: veils(recipe, utility=utility, secret=secret, encoder=encoder, objective="club")
+    )
     for one, many, split in zip(alone, together, splits, strict=True):
         assert len(one.history_) == len(many.history_) == 6
         for a, b in zip(one.history_, many.history_, strict=True):
@@ -73,7 +75,9 @@ def test_every_head_can_be_stacked(
     small: Data, splits: list[gv.Split], quick: gv.Recipe, heads: tuple[str, str]
 ) -> None:
     recipe = quick.but(rounds=4, head=heads[0])
-    alone, together = both_ways(small, splits, lambda: veils(recipe, adversary=gv.Adversary(heads[1])))
+    alone, together = both_ways(
+        small, splits, lambda: veils(recipe, objective="club", adversary=gv.Adversary(heads[1]))
+    )
     for one, many, split in zip(alone, together, splits, strict=True):
         assert distance(one.transform(small, split), many.transform(small, split)) < 1e-3
         assert one.score(small, split).utility == pytest.approx(many.score(small, split).utility, abs=0.01)

@@ -24,7 +24,7 @@ def veil(quick: gv.Recipe, utility: str = "links", secret: str = "labels", **arg
 
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize(("utility", "secret"), PROBLEMS)
-@pytest.mark.parametrize("objective", ["published", "minimax", "club", "entropy"])
+@pytest.mark.parametrize("objective", ["published", "minimax", "club", "entropy", "kernel"])
 def test_every_problem_encoder_and_objective_trains(
     small: Data, small_split: gv.Split, quick: gv.Recipe, encoder: str, utility: str, secret: str, objective: str
 ) -> None:

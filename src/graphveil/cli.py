@@ -125,8 +125,8 @@ def protect(
     encoder: Annotated[str, typer.Option(help="gcn, gat, hgcn or package.module:Class.")] = "gcn",
     tradeoff: Annotated[float, typer.Option(help="lambda: 1 keeps all, 0 hides all.")] = 0.5,
     objective: Annotated[
-        str, typer.Option(help="How the secret is hidden: club, entropy, minimax or published.")
-    ] = "club",
+        str, typer.Option(help="How the secret is hidden: kernel, club, entropy, minimax or published.")
+    ] = "kernel",
     adversary: Annotated[
         str | None,
         typer.Option(help="linear or mlp for nodes; bilinear, fermi-dirac or pair-mlp for links (default: an MLP)."),
@@ -306,7 +306,7 @@ def sweep(
     utility: UtilityName = "links",
     secret: SecretName = "labels",
     encoder: Annotated[str, typer.Option(help="gcn, gat or hgcn.")] = "gcn",
-    objective: Annotated[str, typer.Option(help="club, entropy, minimax or published.")] = "club",
+    objective: Annotated[str, typer.Option(help="kernel, club, entropy, minimax or published.")] = "kernel",
     tradeoff: Annotated[str, typer.Option(help="Trade-offs, with commas.")] = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
     split: Annotated[str, typer.Option(help="paper or proportional.")] = "paper",
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, ...")] = 5,
@@ -330,7 +330,7 @@ def sweep(
 def run_experiments(chosen: "dict[str, Experiment]", asked: "Asked", out: Path, jobs: int | None, device: str) -> None:
     """Run and show experiments one after the other; leave with exit code 1 if a cell failed."""
     from graphveil.experiments.reproduce import run_experiment
-    from graphveil.experiments.tables import COLUMNS, texts
+    from graphveil.experiments.tables import BRIEF, brief
     from graphveil.progress import show_cells
 
     failures = 0
@@ -342,7 +342,7 @@ def run_experiments(chosen: "dict[str, Experiment]", asked: "Asked", out: Path, 
                 )
         except KeyboardInterrupt:
             fail(f"interrupted; the same command goes on with what is in {out}.", code=130)
-        show_table(experiment.title, COLUMNS, texts(rows))
+        show_table(experiment.title, BRIEF, brief(rows))
         for cell, fault in failed:
             console.print(
                 f"failed: {cell.dataset} {cell.encoder} {cell.objective} seed {cell.seed}: {fault}", markup=False
@@ -388,7 +388,7 @@ def demo(
 
 def show_table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[str]]") -> None:
     """Print words as a table."""
-    table = Table(*columns, title=title, title_justify="left")
+    table = Table(*columns, title=title, title_justify="left", padding=(0, 0, 0, 1))
     for words in rows:
         table.add_row(*words)
     console.print(table)

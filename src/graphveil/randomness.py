@@ -69,6 +69,13 @@ class Noise:
         ones = min(max(round(probability * 65536), 1), 65536)  # of the 65,536 values that a half may have
         return halves.le_(ones - 32769)[:, :count].contiguous()
 
+    def normal(self, count: int) -> Tensor:
+        """Standard normal numbers, (runs, count) float32, by Box and Muller."""
+        half = (count + 1) // 2
+        radius, angle = ((self.bits(2 * half).long() & 0xFFFFFFFF).double() + 0.5).mul_(2.0**-32).chunk(2, dim=1)
+        radius, angle = (-2 * radius.log()).sqrt(), 2 * torch.pi * angle
+        return torch.cat([radius * angle.cos(), radius * angle.sin()], dim=1)[:, :count].float()
+
     def ascending_integers(self, high: int, count: int) -> Tensor:
         """Uniform integers of [0, high), each run's in ascending order, (runs, count) int64; high is below 2^53."""
         low, top = self.bits(2 * count).long().chunk(2, dim=1)

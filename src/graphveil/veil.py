@@ -42,7 +42,7 @@ from graphveil.training.inputs import adjacency, features, pick_device, repeatab
 from graphveil.training.loop import Problem, Round, Training
 from graphveil.training.objectives import OBJECTIVES
 from graphveil.training.recipes import Adversary, Recipe, default_recipe
-from graphveil.training.targets import guessing, reading, secret_target, utility_target
+from graphveil.training.targets import answers, auc, guessing, judged, reading, secret_target, utility_target
 
 SCHEMA = "graphveil/run/1"
 CHECKPOINT_EVERY = 20
@@ -53,11 +53,15 @@ class Score:
     """Readings on the test part: how much of the utility is left, and what the jointly trained adversary reads.
 
     The adversary was trained against this very encoder, so its reading is *not* what a fresh attacker would read.
+
+    `adversary_rounded` ranks pairs by float32 probabilities, as an AUC is usually computed, and not by logits. The two
+    differ where the adversary is so sure of itself that its probabilities are all 0 or 1: ties are half right.
     """
 
     utility: float
     utility_metric: str
     adversary: float
+    adversary_rounded: float
     adversary_metric: str
     adversary_chance: float
 
@@ -75,7 +79,7 @@ class Veil:
         utility, secret: "links", "labels" or the name of a node attribute.
         encoder: "gcn", "gat", "hgcn", "package.module:Class", a class or an instance.
         tradeoff: lambda; 1 trains for the utility alone, 0 for the secret alone; the paper's default is .5.
-        objective: how the secret is hidden: "club", "entropy", "minimax" or "published".
+        objective: how the secret is hidden: "kernel", "club", "entropy", "minimax" or "published".
         adversary: capacity, steps and knowledge of the attacker trained along.
         recipe: sizes, rates and lengths; None takes the default of utility and encoder.
         device: "auto" takes CUDA where there is one.
@@ -93,7 +97,7 @@ class Veil:
         secret: str = "labels",
         encoder: Spec = "gcn",
         tradeoff: float = 0.5,
-        objective: str = "club",
+        objective: str = "kernel",
         adversary: Adversary | None = None,
         recipe: Recipe | None = None,
         seed: int = 0,
@@ -159,10 +163,13 @@ class Veil:
         cpu = torch.device("cpu")
         utility = utility_target(self.utility, graph, [split], cpu)
         secret = secret_target(self.secret, graph, [split], self.adversary.knows, cpu)
+        told = answers(secret, self.modules_["adversary"].cpu(), z, secret.test)
+        adversary = float(judged(secret, told, secret.test.y))
         return Score(
             utility=float(reading(utility, self.modules_["utility"].cpu(), z, utility.test)),
             utility_metric=utility.metric,
-            adversary=float(reading(secret, self.modules_["adversary"].cpu(), z, secret.test)),
+            adversary=adversary,
+            adversary_rounded=float(auc(told[:, 1].exp(), secret.test.y)) if secret.metric == "auc" else adversary,
             adversary_metric=secret.metric,
             adversary_chance=float(guessing(secret, secret.test)),
         )

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 import graphveil as gv
 from graphveil.models.layers import Affine
 from graphveil.training.loop import Training
-from graphveil.training.objectives import cross_entropy
+from graphveil.training.objectives import cross_entropy, vclub
 from graphveil.training.targets import Rows
 from graphveil.veil import start
 
@@ -174,7 +174,7 @@ def hand_made(graph: Data, objective: str) -> Training:
 def test_the_encoders_gradient_is_the_weighted_sum(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
     """One round with plain SGD moves the encoder by -lr * (lambda * dU + (1 - lambda) * dS)."""
     recipe = quick.but(dropout=0.0, clip=1e9)
-    run, twin = (training(small, small_split, recipe, tradeoff=0.3, seed=4) for _ in range(2))
+    run, twin = (training(small, small_split, recipe, tradeoff=0.3, objective="club", seed=4) for _ in range(2))
     for player in run.players:
         player.optimizer = torch.optim.SGD(player.parameters, lr=0.5)
     before = weights(run.encoder.module)
@@ -186,7 +186,7 @@ def test_the_encoders_gradient_is_the_weighted_sum(small: Data, small_split: gv.
     kept, hidden = Rows(z, keep), Rows(z, hide)
     utility = cross_entropy(twin.problem.utility.log_probabilities(twin.utility.module, kept), keep.y)
     log_q = run.problem.secret.log_probabilities(run.adversary.module, hidden)  # the adversary after its steps
-    secret = run.problem.objective.secret_term(log_q, hide.y, run.problem.secret.prior)
+    secret = vclub(log_q, hide.y, run.problem.secret.prior)
     (0.3 * utility + 0.7 * secret).backward()
     for old, new, like in zip(before, run.encoder.module.parameters(), twin.encoder.module.parameters(), strict=True):
         assert like.grad is not None
@@ -271,8 +271,16 @@ def test_the_selection_score_by_hand(small: Data, small_split: gv.Split, quick: 
     assert score(hide_links, 0.0, 0.5) == pytest.approx(0.6 * -m / (1 - m))
 
 
-def score(run: Training, utility: float, adversary: float) -> float:
-    return float(run._score(torch.tensor(utility).double(), torch.tensor(adversary).double()))
+def test_the_better_of_the_two_readers_selects(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
+    run = training(small, small_split, quick, tradeoff=0.6)
+    assert score(run, 0.9, 0.0, probe=1.0) == score(run, 0.9, 1.0, probe=0.0) == pytest.approx(0.6 * 0.8 - 0.4)
+    ascending = training(small, small_split, quick, objective="published", tradeoff=0.6)
+    assert score(ascending, 0.9, 1.0) == pytest.approx(0.6 * 0.8), "who makes itself wrong is not asked"
+
+
+def score(run: Training, utility: float, adversary: float, probe: float | None = None) -> float:
+    readings = (utility, adversary, adversary if probe is None else probe)
+    return float(run._score(*(torch.tensor(one).double() for one in readings)))
 
 
 def test_the_callers_randomness_is_left_as_it_was(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:

@@ -1,4 +1,4 @@
-"""The four objectives against answers worked out by hand."""
+"""The objectives against answers worked out by hand; the kernel has tests of its own."""
 
 import math
 
@@ -6,7 +6,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.training.objectives import OBJECTIVES, cross_entropy, negative_cross_entropy, prior_divergence, vclub
+from graphveil.training.objectives import (
+    OBJECTIVES,
+    cross_entropy,
+    negative_cross_entropy,
+    prior_divergence,
+    saturated_cross_entropy,
+    vclub,
+)
 
 JOINT = torch.tensor([[0.30, 0.10], [0.05, 0.25], [0.10, 0.20]], dtype=torch.float64)
 """p(z, y) of a z with three values and a y with two."""
@@ -66,4 +73,16 @@ def test_cross_entropy_is_the_mean_of_minus_log_q() -> None:
 
 def test_only_published_has_the_adversary_ascend() -> None:
     assert [name for name, objective in OBJECTIVES.items() if objective.adversary_ascends] == ["published"]
-    assert OBJECTIVES["published"].secret_term is OBJECTIVES["minimax"].secret_term
+
+
+def test_published_is_minimax_until_a_probability_is_below_the_guard() -> None:
+    logits = torch.tensor([[1.0, -1.0], [9.0, -9.0]], dtype=torch.float64, requires_grad=True)
+    y, prior = torch.tensor([1, 1]), torch.tensor([0.5, 0.5])
+    log_q = logits.log_softmax(dim=-1)  # the second example has probability 1.5e-8, below 1e-7
+    term = saturated_cross_entropy(log_q, y, prior)
+    assert term.item() == pytest.approx((log_q[0, 1].item() + math.log(1e-7)) / 2)
+    (gradient,) = torch.autograd.grad(term, logits)
+    assert gradient[1].equal(torch.zeros(2, dtype=torch.float64)), "who is sure of the wrong answer is left in peace"
+    (free,) = torch.autograd.grad(negative_cross_entropy(logits.log_softmax(dim=-1), y, prior), logits)
+    assert gradient[0].equal(free[0])
+    assert free[1].abs().min() > 0.4

@@ -2,20 +2,27 @@
 
 import hashlib
 import json
-import time
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from torch_geometric.data import Data
+
 from graphveil.audit import Context, audit
+from graphveil.audit.map import draw
 from graphveil.audit.result import Audit
-from graphveil.data import SPLITS, load
+from graphveil.data import SPLITS, Split, load
 from graphveil.files import write_json
 from graphveil.review import utility_of
+from graphveil.together import fit_together
+from graphveil.training.loop import Round
 from graphveil.training.recipes import Adversary, default_recipe
-from graphveil.veil import Veil, versions
+from graphveil.veil import Score, Veil, versions
 
-SCHEMA = "graphveil/cell/1"
+SCHEMA = "graphveil/cell/2"
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,10 @@ class Cell:
             self.utility, self.secret, self.encoder, self.tradeoff, self.objective, adversary, recipe, self.seed, device
         )
 
+    def parts(self, graph: Data) -> Split:
+        """The split of this cell."""
+        return SPLITS[self.split](graph, self.seed, message_edges=self.message_edges)  # type: ignore[arg-type]
+
     @property
     def key(self) -> str:
         """A hash of the resolved configuration and of the versions it runs on."""
@@ -71,19 +82,53 @@ def read_result(cell: Cell, folder: Path) -> dict[str, Any] | None:
         return None
 
 
-def run_cell(cell: Cell, folder: Path, device: str = "cpu") -> None:
-    """Train, score, audit, and write the result."""
-    started = time.perf_counter()
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What has become of a cell before its audit."""
+
+    cell: Cell
+    z: np.ndarray
+    score: Score
+    history: list[Round]
+
+
+def train(cells: Sequence[Cell], device: str) -> list[Trained]:
+    """Train cells that differ in seed and trade-off only; several at once are one batched problem."""
+    graph = load(cells[0].dataset)
+    veils = [cell.veil(device) for cell in cells]
+    splits = [cell.parts(graph) for cell in cells]
+    if len(veils) == 1:
+        veils[0].fit(graph, splits[0])
+    else:
+        fit_together(veils, graph, splits)
+    return [
+        Trained(cell, veil.transform(graph, split).numpy(), veil.score(graph, split), veil.history_)
+        for cell, veil, split in zip(cells, veils, splits, strict=True)
+    ]
+
+
+def finish(trained: Trained, folder: Path) -> None:
+    """Audit, and write the result."""
+    cell, score = trained.cell, trained.score
     graph = load(cell.dataset)
-    split = SPLITS[cell.split](graph, cell.seed, message_edges=cell.message_edges)  # type: ignore[arg-type]
-    veil = cell.veil(device).fit(graph, split)
-    score = veil.score(graph, split)
+    split = cell.parts(graph)
     context = Context(score.adversary, utility_of(cell.utility, score.utility, graph, split))
-    z = veil.transform(graph, split)
-    found = audit(z, graph, split, cell.secret, "quick", cell.seed, context=context)
-    write_result(
-        cell, folder, summary(found) | {"rounds": len(veil.history_), "seconds": time.perf_counter() - started}
-    )
+    found = audit(trained.z, graph, split, cell.secret, "quick", cell.seed, context=context)
+    picture = draw(found.secret, trained.z) if cell.seed == 0 else None
+    result = summary(found) | {"joint_rounded": score.adversary_rounded}
+    write_result(cell, folder, result | {"history": curves(trained.history), "map": picture})
+
+
+def curves(history: Sequence[Round]) -> dict[str, Sequence[float | None]]:
+    """The validation readings of the rounds that were evaluated."""
+    evaluated = [done for done in history if not math.isnan(done.utility)]
+
+    def column(name: str) -> list[float | None]:
+        values = [float(getattr(done, name)) for done in evaluated]
+        return [None if math.isnan(value) else round(value, 4) for value in values]
+
+    readings = {name: column(name) for name in ("utility", "adversary", "probe")}
+    return {"round": [done.round for done in evaluated], **readings}
 
 
 def summary(found: Audit) -> dict[str, Any]:

@@ -1,17 +1,25 @@
 """Run the cells of an experiment that are not there yet, and say how it goes."""
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, as_completed
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import joblib
+import torch
+from joblib.externals.loky import get_reusable_executor
 
+from graphveil.data import load
 from graphveil.errors import GraphveilError, unknown
-from graphveil.experiments.cells import Cell, read_result, run_cell
+from graphveil.experiments.cells import Cell, Trained, finish, read_result, train
+from graphveil.experiments.saved import experiment_record
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Row, comma_separated, latex, markdown, row
-from graphveil.files import hold_lock, write_text
+from graphveil.files import hold_lock, write_json, write_text
+from graphveil.training.inputs import pick_device
+
+ROWS_AT_ONCE = 200_000
+"""Nodes of all runs that are trained as one batch."""
 
 
 @dataclass(frozen=True)
@@ -54,17 +62,19 @@ def run_experiment(
         if on_done is not None:
             on_done(done, len(todo), None)
         failed = run_missing(todo, folder, jobs, device, count)
-        rows = []
-        for key, group in groups.items():
-            results = [result for cell in group if (result := read_result(cell, folder)) is not None]
-            if results:
-                rows.append(row(experiment, key, results))
+        found = {
+            key: [result for cell in group if (result := read_result(cell, folder)) is not None]
+            for key, group in groups.items()
+        }
+        found = {key: results for key, results in found.items() if results}
+        rows = [row(experiment, key, results) for key, results in found.items()]
         for suffix, text in (
             ("md", markdown(rows)),
             ("csv", comma_separated(rows)),
             ("tex", latex(rows, experiment.title)),
         ):
             write_text(out / f"{name}.{suffix}", text)
+        write_json(out / f"{name}.json", experiment_record(name, experiment, rows, list(found.values()), failed))
     return rows, failed
 
 
@@ -101,35 +111,98 @@ def run_missing(
 ) -> list[tuple[Cell, str]]:
     """Run every cell whose result is not there or cannot be trusted; gives those that failed, and why.
 
+    On a CPU every process trains and audits. On a GPU this one trains whole batches, and the others audit meanwhile.
+
     Args:
         on_done: called after each with the fault, if there was one.
     """
     failed: list[tuple[Cell, str]] = []
     # the quick ones first would make the estimate of the time left too bright: spread them
     missing = sorted((cell for cell in todo if read_result(cell, folder) is None), key=lambda cell: cell.key)
-    work = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")(
-        joblib.delayed(_attempt)(cell, folder, device) for cell in missing
-    )
-    for cell, fault in work:
+    pool = get_reusable_executor(max_workers=jobs, initializer=_one_thread)
+    running: dict[Future[str | None], Cell] = {}
+
+    def settle(cell: Cell, fault: str | None) -> None:
         if fault is not None:
             failed.append((cell, fault))
         on_done(cell, fault)
+
+    def collect(wait: bool) -> None:
+        for future in list(as_completed(running) if wait else filter(Future.done, running)):
+            cell = running.pop(future)
+            died = future.exception()
+            lost = "its process died, perhaps for want of memory: run it again with fewer --jobs"
+            settle(cell, lost if died is not None else future.result())
+
+    try:
+        if pick_device(device).type == "cpu":
+            running.update({pool.submit(run_cell, cell, folder): cell for cell in missing})
+        else:
+            for batch in batches(missing):
+                for cell, trained in _train_batch(batch, device):
+                    if isinstance(trained, str):
+                        settle(cell, trained)
+                    else:
+                        running[pool.submit(finish_cell, trained, folder)] = cell
+                collect(wait=False)
+        collect(wait=True)
+    except BaseException:  # Ctrl-C ends the workers at once: what they were at is not finished, and is done again
+        pool.shutdown(wait=False, kill_workers=True)
+        raise
     return failed
 
 
-def _attempt(cell: Cell, folder: Path, device: str) -> tuple[Cell, str | None]:
-    """One cell in a worker with one thread; a fault is a sentence, so that the others go on."""
-    import torch  # noqa: PLC0415 - set in the worker, not in the parent
+def batches(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """Cells that differ in seed and trade-off only, as many together as a GPU trains well at once."""
+    alike: dict[Cell, list[Cell]] = {}
+    for cell in cells:
+        alike.setdefault(replace(cell, seed=0, tradeoff=0.0), []).append(cell)
+    found = []
+    for group in alike.values():
+        size = max(1, ROWS_AT_ONCE // load(group[0].dataset).x.size(0))
+        found += [group[first : first + size] for first in range(0, len(group), size)]
+    return found
 
-    torch.set_num_threads(1)
-    os.environ["OMP_NUM_THREADS"] = "1"
+
+def _train_batch(batch: Sequence[Cell], device: str) -> Iterator[tuple[Cell, Trained | str]]:
+    """Each cell trained, or why it could not be; if a batch fails, its cells are trained one by one."""
     try:
-        run_cell(cell, folder, device)
-    except GraphveilError as error:
-        return cell, str(error)
+        yield from zip(batch, train(batch, device), strict=True)
     except Exception as error:  # whatever it is, it must not cost the other cells
-        return cell, f"{type(error).__name__}: {error}"
-    return cell, None
+        if len(batch) == 1:
+            yield batch[0], _sentence(error)
+            return
+        for cell in batch:
+            yield from _train_batch([cell], device)
+
+
+def run_cell(cell: Cell, folder: Path) -> str | None:
+    """Train and audit one cell in a process of its own; a fault is a sentence, so that the others go on."""
+    try:
+        (trained,) = train([cell], "cpu")
+        finish(trained, folder)
+    except Exception as error:
+        return _sentence(error)
+    return None
+
+
+def finish_cell(trained: Trained, folder: Path) -> str | None:
+    """Audit one cell in a process of its own; a fault is a sentence."""
+    try:
+        finish(trained, folder)
+    except Exception as error:
+        return _sentence(error)
+    return None
+
+
+def _sentence(error: Exception) -> str:
+    return str(error) if isinstance(error, GraphveilError) else f"{type(error).__name__}: {error}"
+
+
+def _one_thread() -> None:
+    """In a worker: one thread, and no GPU."""
+    os.environ |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    torch.set_num_threads(1)
 
 
 def _chosen(kind: str, asked: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:

@@ -8,7 +8,10 @@ import yaml
 from graphveil.data import load
 from graphveil.data.graph import undirected_pairs
 from graphveil.experiments.tables import simple_tables
-from graphveil.files import write_text
+from graphveil.files import write_json, write_text
+
+SCHEMA = "graphveil/table/1"
+TITLE = "Table 1: the graphs"
 
 COLUMNS = ("graph", "nodes: paper", "here", "edges: paper", "distinct links here", "features", "here", "labels", "here")
 
@@ -28,6 +31,7 @@ def table1(out: Path, datasets: list[str] | None = None) -> list[list[str]]:
             "labels": int(graph.y.max()) + 1,
         }
         rows.append([name, *(f"{count:,}" for key in here for count in (paper[key], here[key]))])
-    for suffix, text in simple_tables(COLUMNS, rows, "Table 1: the graphs").items():
+    for suffix, text in simple_tables(COLUMNS, rows, TITLE).items():
         write_text(out / f"table1.{suffix}", text)
+    write_json(out / "table1.json", {"schema": SCHEMA, "title": TITLE, "columns": COLUMNS, "rows": rows})
     return rows

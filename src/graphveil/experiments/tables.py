@@ -39,14 +39,19 @@ COLUMNS = (
     "verdict",
 )
 
+BRIEF = ("cell", "variant, lambda", "utility (paper)", "adversary (paper)", "fresh", "repr.")
+
 
 @dataclass(frozen=True)
 class Row:
     """One cell over its seeds.
 
     Args:
-        protocol: the reading of the paper's own attacker: fresh on unprotected embeddings, trained along otherwise.
+        protocol: the reading of the paper's own attacker: fresh on unprotected embeddings, trained along otherwise,
+            and there from float32 probabilities, as is usual.
+        fresh_attack: the one that was the strongest most often.
         finer: the class-matched AUC of links, the balanced accuracy of a node secret.
+        floor: what the utility implies if it is perfect, where that is known.
         flagged: the share of runs with a flag.
     """
 
@@ -58,8 +63,11 @@ class Row:
     utility: Estimate
     protocol: Estimate
     fresh: Estimate
+    fresh_attack: str
     finer: Estimate | None
+    utility_chance: float
     chance: float
+    floor: float | None
     flagged: float
     paper: tuple[float, float] | None
 
@@ -81,7 +89,8 @@ def row(experiment: Experiment, key: tuple[str, str, str, float], results: Seque
     """From the saved results of all seeds."""
     variant, dataset, encoder, tradeoff = key
     papers = [result["attacks"][experiment.papers_attacker] for result in results]
-    joint = [result["joint"] for result in results]
+    joint = [result["joint_rounded"] for result in results]
+    floors = [result["floor"] for result in results]
     finer = [result["class_matched"] if experiment.secret == "links" else result["balanced"] for result in results]
     return Row(
         variant=variant,
@@ -92,8 +101,11 @@ def row(experiment: Experiment, key: tuple[str, str, str, float], results: Seque
         utility=over_seeds([result["utility"] for result in results]),
         protocol=over_seeds(papers if variant == "unprotected" else joint),
         fresh=over_seeds([result["fresh"] for result in results]),
+        fresh_attack=statistics.mode(result["fresh_attack"] for result in results),
         finer=None if None in finer else over_seeds(finer),
+        utility_chance=statistics.fmean(result["utility_chance"] for result in results),
         chance=statistics.fmean(result["chance"] for result in results),
+        floor=None if None in floors else statistics.fmean(floors),
         flagged=statistics.fmean(bool(result["flags"]) for result in results),
         paper=experiment.paper(variant, dataset, encoder),
     )
@@ -106,6 +118,25 @@ def over_seeds(values: Sequence[float]) -> Estimate:
         return Estimate(centre, centre, centre)
     half = float(student.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))
     return Estimate(centre, centre - half, centre + half)
+
+
+def brief(rows: Sequence[Row]) -> list[list[str]]:
+    """Every row as the words of `BRIEF`, for a terminal of 80 columns."""
+
+    def beside(ours: Estimate, paper: float | None) -> str:
+        return _with_half(ours) + ("" if paper is None else f" ({_percent(paper)})")
+
+    return [
+        [
+            f"{one.dataset} {one.encoder}",
+            f"{one.variant} {one.tradeoff:g}",
+            beside(one.utility, one.paper and one.paper[0]),
+            beside(one.protocol, one.paper and one.paper[1]),
+            _with_half(one.fresh),
+            {"not reproduced": "no", "reproduced": "yes"}.get(one.verdict, one.verdict),
+        ]
+        for one in rows
+    ]
 
 
 def texts(rows: Sequence[Row]) -> list[list[str]]:

@@ -27,8 +27,9 @@ from graphveil.models.layers import Dropout, Features
 from graphveil.models.sparse import Adjacency
 from graphveil.models.stack import is_batched, load_parts
 from graphveil.randomness import Noise, stream
+from graphveil.training.kernel import Draws, nats, probe
 from graphveil.training.memory import kept_memory
-from graphveil.training.objectives import Objective, cross_entropy
+from graphveil.training.objectives import Objective, cross_entropy, saturating
 from graphveil.training.recipes import Recipe
 from graphveil.training.replay import Replay
 from graphveil.training.targets import Examples, Rows, Target, guessing, reading
@@ -36,13 +37,17 @@ from graphveil.training.targets import Examples, Rows, Target, guessing, reading
 
 @dataclass(frozen=True)
 class Round:
-    """One line of the history; readings are on the validation part and NaN in rounds that were not evaluated."""
+    """One line of the history; readings are on the validation part and NaN in rounds that were not evaluated.
+
+    `adversary` is the one trained along; `probe` is solved on the spot, and NaN where nothing is hidden.
+    """
 
     round: int
     utility_loss: float
     secret_loss: float
     utility: float = math.nan
     adversary: float = math.nan
+    probe: float = math.nan
     score: float = math.nan
 
 
@@ -124,6 +129,7 @@ class Training:
         self._clock = torch.zeros(1, dtype=torch.long, device=self._device)
         self._log = torch.full((recipe.rounds, len(_LOGGED), runs), torch.nan, device=self._device)
         self._noise = {name: self._stream(name) for name in ("utility", "secret")}
+        self._draws = Draws(self._stream("kernel/examples"), self._stream("kernel/projections"))
         for player in self.players:
             for name, module in player.module.named_modules():
                 if isinstance(module, Dropout):
@@ -196,8 +202,13 @@ class Training:
         return torch.stack([*losses, encoder_norm, utility_norm, adversary_norm])
 
     def _adversary_step(self, rows: Rows) -> tuple[Tensor, Tensor]:
-        loss = cross_entropy(self.problem.secret.log_probabilities(self.adversary.module, rows), rows.examples.y)
-        (-loss if self.problem.objective.adversary_ascends else loss).sum().backward()
+        log_q = self.problem.secret.log_probabilities(self.adversary.module, rows)
+        if self.problem.objective.adversary_ascends:
+            loss = cross_entropy(saturating(log_q), rows.examples.y)
+            (-loss).sum().backward()
+        else:
+            loss = cross_entropy(log_q, rows.examples.y)
+            loss.sum().backward()
         return loss, self.adversary.step()
 
     def _utility_step(self, z: Tensor, examples: Examples) -> tuple[Tensor, Tensor, Tensor]:
@@ -210,9 +221,13 @@ class Training:
 
     def _secret_gradient(self, z: Tensor, examples: Examples) -> Tensor:
         """The gradient at z of what the encoder minimises for the secret; the adversary stands still."""
-        target = self.problem.secret
-        log_q = target.log_probabilities(self.adversary.module, Rows(z.requires_grad_(), examples))
-        term = self.problem.objective.secret_term(log_q, examples.y, target.prior)
+        target, secret_term = self.problem.secret, self.problem.objective.secret_term
+        rows = Rows(z.requires_grad_(), examples)
+        if secret_term is None:
+            term = nats(target, rows, self._draws)
+        else:
+            log_q = target.log_probabilities(self.adversary.module, rows)
+            term = secret_term(log_q, examples.y, target.prior)
         (gradient,) = torch.autograd.grad(term.sum(), z)
         return gradient
 
@@ -221,9 +236,11 @@ class Training:
         z = self.embed()
         utility = reading(self.problem.utility, self.utility.module, z, self.problem.utility.val)
         adversary = reading(self.problem.secret, self.adversary.module, z, self.problem.secret.val)
-        readings = torch.stack([utility, adversary, self._score(utility, adversary)]).view(3, -1).T.tolist()
+        probe = self._probe(z) if self._hides else torch.full_like(adversary, torch.nan)
+        readings = torch.stack([utility, adversary, probe, self._score(utility, adversary, probe)])
         self.record_losses()
-        selected = [self._judge(*one) for one in zip(self.records, readings, self._tradeoffs(), strict=True)]
+        of_runs = readings.view(len(readings), -1).T.tolist()
+        selected = [self._judge(*one) for one in zip(self.records, of_runs, self._tradeoffs(), strict=True)]
         if any(selected):
             self._keep(selected)
 
@@ -262,15 +279,23 @@ class Training:
                     raise record.diverged
                 return
 
-    def _score(self, utility: Tensor, adversary: Tensor) -> Tensor:
-        """lambda * gain of the utility - (1 - lambda) * gain of the adversary, each 0 at guessing and 1 at best.
+    def _probe(self, z: Tensor) -> Tensor:
+        secret = self.problem.secret
+        return probe(secret, z, secret.train(self._noise["secret"]), secret.val, self._draws)
+
+    def _score(self, utility: Tensor, adversary: Tensor, probe: Tensor) -> Tensor:
+        """lambda * gain of the utility - (1 - lambda) * gain of the better reader, each 0 at guessing and 1 at best.
 
         A link predictor that is reliably wrong tells as much as one that is reliably right, so its gain has no sign; a
-        classifier below the majority share tells nothing.
+        classifier below the majority share tells nothing. What an adversary reads that makes itself wrong does not
+        count for anything, and the utility selects alone.
         """
-        kept, told = gain(self.problem.utility, utility), gain(self.problem.secret, adversary)
-        told = told.abs() if self.problem.secret.metric == "auc" else told.clamp(min=0)
-        return self.problem.tradeoff * kept - (1 - self.problem.tradeoff) * told
+        kept, secret = gain(self.problem.utility, utility), self.problem.secret
+        if not self._hides or self.problem.objective.adversary_ascends:
+            return kept * self.problem.tradeoff
+        told = torch.stack([gain(secret, adversary), gain(secret, probe)])
+        told = told.abs() if secret.metric == "auc" else told.clamp(min=0)
+        return self.problem.tradeoff * kept - (1 - self.problem.tradeoff) * told.amax(dim=0)
 
     @property
     def players(self) -> tuple[Player, Player, Player]:

@@ -1,15 +1,19 @@
-"""Four readings of the paper's secret term (Eqs. 6 and 12), each one small function.
+"""Readings of the paper's secret term (Eqs. 6 and 12), each one small function.
 
 All take log q(class | z) of the adversary, (..., n, classes), the true classes (..., n), and the prior p(y),
 (..., classes), and return what the *encoder minimises* for the secret's sake, weighted by 1 - lambda, one number a run.
 The adversary itself always works on the cross-entropy: it descends it, except under `published`, where it ascends it as
-the paper's appendix prints.
+the paper's appendix prints. `kernel` asks no adversary at all: see `graphveil.training.kernel`.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
+
+LEAST_PROBABILITY = 1e-7
+"""The usual guard of a cross-entropy: a probability below counts as this, and has no gradient."""
 
 
 def cross_entropy(log_q: Tensor, y: Tensor) -> Tensor:
@@ -23,6 +27,14 @@ def negative_cross_entropy(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:  
     Unbounded below: it rewards an adversary that is confidently wrong, which a fresh attacker simply inverts.
     """
     return -cross_entropy(log_q, y)
+
+
+def saturating(log_q: Tensor) -> Tensor:
+    """log q as probabilities with the usual guard have it.
+
+    The paper prints neither; but without a guard two players who ascend one loss carry z away, and nothing is kept.
+    """
+    return log_q.clamp(min=math.log(LEAST_PROBABILITY))
 
 
 def vclub(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:
@@ -39,17 +51,27 @@ def prior_divergence(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:  # noqa
     return (prior.xlogy(prior) - prior * log_q).sum(dim=-1).mean(dim=-1)
 
 
+def saturated_cross_entropy(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:
+    """`negative_cross_entropy` of probabilities with the guard."""
+    return negative_cross_entropy(saturating(log_q), y, prior)
+
+
 @dataclass(frozen=True)
 class Objective:
-    """What the encoder minimises, and whether the adversary ascends its own loss."""
+    """What the encoder minimises for the secret's sake (None: the kernel's nats), and what the adversary does.
 
-    secret_term: Callable[[Tensor, Tensor, Tensor], Tensor]
+    Args:
+        adversary_ascends: its own loss, with saturating probabilities.
+    """
+
+    secret_term: Callable[[Tensor, Tensor, Tensor], Tensor] | None
     adversary_ascends: bool = False
 
 
 OBJECTIVES: Mapping[str, Objective] = {
-    "published": Objective(negative_cross_entropy, adversary_ascends=True),
-    "minimax": Objective(negative_cross_entropy),
+    "kernel": Objective(None),
     "club": Objective(vclub),
     "entropy": Objective(prior_divergence),
+    "minimax": Objective(negative_cross_entropy),
+    "published": Objective(saturated_cross_entropy, adversary_ascends=True),
 }

@@ -60,7 +60,7 @@ class Rows:
     def gathered(self) -> tuple[Tensor, ...]:
         """The rows of z at the nodes, or at either end of the pairs, each (..., n, channels)."""
         index = self.examples.index
-        return ends(self.z, index if isinstance(self.examples, PairExamples) else index[None])
+        return ends(self.z, index if index.dim() > self.examples.y.dim() else index[None])
 
 
 class Target(Protocol):
@@ -206,16 +206,26 @@ def secret_target(name: str, graph: Data, splits: Sequence[Split], knows: Knowle
 
 def reading(target: Target, head: nn.Module, z: Tensor, examples: Examples) -> Tensor:
     """How well a head reads the target from z: AUC or accuracy, (...); NaN where z is not finite."""
+    return judged(target, answers(target, head, z, examples), examples.y)
+
+
+def answers(target: Target, head: nn.Module, z: Tensor, examples: Examples) -> Tensor:
+    """log q(class | z) of each example, (..., n, classes), without gradients and without dropout."""
     was_training = head.training
     head.eval()
     with torch.no_grad():
         log_q = target.log_probabilities(head, Rows(z, examples))
     head.train(was_training)
+    return log_q
+
+
+def judged(target: Target, scores: Tensor, y: Tensor) -> Tensor:
+    """AUC or accuracy, (...), of a score for each class, (..., n, classes); NaN where one is not finite."""
     if target.metric == "auc":
-        value = auc(log_q[..., 1] - log_q[..., 0], examples.y)
+        value = auc(scores[..., 1] - scores[..., 0], y)
     else:
-        value = (log_q.argmax(dim=-1) == examples.y).double().mean(dim=-1)
-    return value.where(log_q.isfinite().all(dim=-1).all(dim=-1), torch.nan)
+        value = (scores.argmax(dim=-1) == y).double().mean(dim=-1)
+    return value.where(scores.isfinite().all(dim=-1).all(dim=-1), torch.nan)
 
 
 def auc(score: Tensor, y: Tensor) -> Tensor:

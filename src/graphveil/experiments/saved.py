@@ -1,0 +1,48 @@
+"""An experiment's results as one file, from which tables and the report are made without running anything."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from graphveil.experiments.cells import Cell
+from graphveil.experiments.spec import Experiment
+from graphveil.experiments.tables import Row
+from graphveil.veil import versions
+
+SCHEMA = "graphveil/experiment/1"
+
+
+def experiment_record(
+    name: str,
+    experiment: Experiment,
+    rows: Sequence[Row],
+    results: Sequence[Sequence[Mapping[str, Any]]],
+    failed: Sequence[tuple[Cell, str]],
+) -> dict[str, Any]:
+    """Rows with what the report draws of them: the training and the map of the first seed.
+
+    Args:
+        results: of each row, the saved results of its seeds.
+    """
+    shown = []
+    for row, of_seeds in zip(rows, results, strict=True):
+        pictured = next((result for result in of_seeds if result["map"] is not None), of_seeds[0])
+        drawn = pictured["map"]
+        points = drawn and drawn["after"] | {"class": drawn["class"], "names": drawn["names"]}
+        shown.append(asdict(row) | {"verdict": row.verdict, "history": pictured["history"], "map": points})
+    return {
+        "schema": SCHEMA,
+        "name": name,
+        "title": experiment.title,
+        "utility": experiment.utility,
+        "secret": experiment.secret,
+        "metrics": {
+            role: "auc" if target == "links" else "accuracy"
+            for role, target in (("utility", experiment.utility), ("secret", experiment.secret))
+        },
+        "papers_attacker": experiment.papers_attacker,
+        "versions": versions(),
+        "config": asdict(experiment),
+        "failed": [{"cell": str(cell), "fault": fault} for cell, fault in failed],
+        "rows": shown,
+    }

@@ -1,0 +1,126 @@
+"""A reader that is solved and not stepped, so that it is never behind the encoder.
+
+An adversary that learns by steps reads what z said some rounds ago. Here the best linear reader of random features of
+today's z is solved for in closed form, in every round with other features. What it explains of the secret y is, with
+both taken as jointly Gaussian, information in nats:
+
+    I(f; y) = 1/2 log det cov(y) - 1/2 log det cov(y | f),   cov(y | f) = S_yy - S_yf S_ff^-1 S_fy
+
+f are the embeddings (of a pair: products, differences, sums, distances) and cosines of random projections of them, the
+features of a Gaussian kernel (Rahimi and Recht, 2007). All of f is standardised, so shrinking z hides nothing.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 - its usual name
+
+from graphveil.randomness import Noise
+from graphveil.training.targets import Examples, Rows, Target, judged
+
+AT_MOST = 4096
+"""Examples looked at in a round."""
+PROJECTIONS = 256
+SHARPNESS = (0.5, 1.5)
+"""Inverse widths of the kernels; half of the projections has each."""
+RIDGE = 0.01
+LEAST = 1e-4
+"""Added to the variances of y, so that what is told exactly has finitely many nats."""
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The random numbers of one training: which examples are looked at, and through which projections."""
+
+    examples: Noise
+    projections: Noise
+
+
+def nats(target: Target, rows: Rows, draws: Draws) -> Tensor:
+    """What random features of z tell about the secret, in nats, (...), differentiable in z."""
+    rows = Rows(rows.z, _sample(rows.examples, draws.examples))
+    f, y = _Lens(rows, draws.projections)(rows), _centred_classes(target, rows.examples.y)
+    s_ff, s_fy, s_yy = (_mean_product(a, b) for a, b in ((f, f), (f, y), (y, y)))
+    explained = torch.linalg.solve_triangular(_root(s_ff, RIDGE), s_fy, upper=False)
+    unexplained = s_yy - explained.mT @ explained
+    return _half_log_det(s_yy) - _half_log_det(unexplained)
+
+
+def probe(target: Target, z: Tensor, train: Examples, val: Examples, draws: Draws) -> Tensor:
+    """The reading, on the validation part, of a reader solved on the training part: AUC or accuracy, (...)."""
+    with torch.no_grad():
+        rows = Rows(z, _sample(train, draws.examples))
+        lens = _Lens(rows, draws.projections)
+        f, y = lens(rows), _centred_classes(target, rows.examples.y)
+        weights = torch.cholesky_solve(_mean_product(f, y), _root(_mean_product(f, f), RIDGE))
+        centred = lens(Rows(z, val)) - f.mean(dim=-2, keepdim=True)
+        return judged(target, centred @ weights + target.prior[..., None, :], val.y)
+
+
+class _Lens:
+    """Random features of embeddings, standardised by the rows that it was made from."""
+
+    def __init__(self, rows: Rows, projections: Noise) -> None:
+        self._of_z = _moments(torch.cat(rows.gathered, dim=-2))
+        self._of_view = _moments(self._view(rows))
+        channels = self._of_view[0].size(-1)
+        shape = (*rows.z.shape[:-2], channels + 1, PROJECTIONS)
+        drawn = projections.normal((channels + 1) * PROJECTIONS).view(shape).to(rows.z.dtype)
+        sharpness = drawn.new_tensor(SHARPNESS).repeat_interleave(PROJECTIONS // len(SHARPNESS))
+        self._directions = drawn[..., :-1, :] * sharpness / math.sqrt(channels)
+        self._phases = drawn[..., -1:, :] * 10  # so wide a normal is uniform on the circle
+
+    def __call__(self, rows: Rows) -> Tensor:
+        """(..., n, features)."""
+        view = _standardised(self._view(rows), self._of_view)
+        waves = math.sqrt(2) * torch.cos(view @ self._directions + self._phases)
+        return torch.cat([view, waves], dim=-1)
+
+    def _view(self, rows: Rows) -> Tensor:
+        ends = [_standardised(end, self._of_z) for end in rows.gathered]
+        if len(ends) == 1:
+            return ends[0]
+        a, b = ends
+        distance = ((a - b).square().sum(dim=-1, keepdim=True) + 1e-6).sqrt()
+        cosine = F.cosine_similarity(a, b, dim=-1).unsqueeze(-1)
+        return torch.cat([(a - b).abs(), a * b, a + b, distance, distance.log(), cosine], dim=-1)
+
+
+def _sample(examples: Examples, noise: Noise) -> Examples:
+    count = examples.y.size(-1)
+    if count <= AT_MOST:
+        return examples
+    chosen = noise.ascending_integers(count, AT_MOST).view(*examples.y.shape[:-1], AT_MOST)
+    index = examples.index.gather(-1, chosen.expand(*examples.index.shape[:-1], AT_MOST))
+    return Examples(index, examples.y.gather(-1, chosen))
+
+
+def _centred_classes(target: Target, y: Tensor) -> Tensor:
+    classes = F.one_hot(y, target.num_classes).to(target.prior.dtype)
+    return classes - target.prior[..., None, :]
+
+
+def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
+    mean = x.mean(dim=-2, keepdim=True)
+    return mean, ((x - mean).square().mean(dim=-2, keepdim=True) + 1e-8).sqrt()
+
+
+def _standardised(x: Tensor, moments: tuple[Tensor, Tensor]) -> Tensor:
+    return (x - moments[0]) / moments[1]
+
+
+def _mean_product(a: Tensor, b: Tensor) -> Tensor:
+    return (a - a.mean(dim=-2, keepdim=True)).mT @ (b - b.mean(dim=-2, keepdim=True)) / a.size(-2)
+
+
+def _root(covariance: Tensor, added: float) -> Tensor:
+    """The Cholesky factor, without a look at whether it succeeded: a GPU could not replay that."""
+    eye = torch.eye(covariance.size(-1), dtype=covariance.dtype, device=covariance.device)
+    root: Tensor = torch.linalg.cholesky_ex(covariance + added * eye).L
+    return root
+
+
+def _half_log_det(covariance: Tensor) -> Tensor:
+    return _root(covariance, LEAST).diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
