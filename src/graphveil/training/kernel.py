@@ -24,7 +24,7 @@ AT_MOST = 4096
 """Examples looked at in a round."""
 PROJECTIONS = 256
 SHARPNESS = (0.5, 1.5)
-"""Inverse widths of the kernels; half of the projections has each."""
+"""Inverse widths of the kernels, from the widest to the narrowest."""
 RIDGE = 0.01
 LEAST = 1e-4
 """Added to the variances of y, so that what is told exactly has finitely many nats."""
@@ -68,7 +68,7 @@ class _Lens:
         channels = self._of_view[0].size(-1)
         shape = (*rows.z.shape[:-2], channels + 1, PROJECTIONS)
         drawn = projections.normal((channels + 1) * PROJECTIONS).view(shape).to(rows.z.dtype)
-        sharpness = drawn.new_tensor(SHARPNESS).repeat_interleave(PROJECTIONS // len(SHARPNESS))
+        sharpness = torch.linspace(*SHARPNESS, PROJECTIONS, dtype=drawn.dtype, device=drawn.device)
         self._directions = drawn[..., :-1, :] * sharpness / math.sqrt(channels)
         self._phases = drawn[..., -1:, :] * 10  # so wide a normal is uniform on the circle
 
