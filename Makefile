@@ -7,7 +7,7 @@ export GOMP_SPINCOUNT ?= 1000
 
 .PHONY: demo test test-slow lint results bench picture clean
 
-demo: $(READY)  ## protect real Cora, and audit what still leaks
+demo: $(READY)  ## protect real Cora, audit what still leaks, and write a report
 	$(BIN)/graphveil demo
 
 test: lint  ## lint, type-check, import rules, quick tests
@@ -22,10 +22,9 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-RESULTS := $(BIN)/python -m graphveil.experiments.unprotected --jobs 2 --out RESULTS.md
-results: $(READY)  ## the two tables of RESULTS.md (about half an hour on two cores)
-	$(RESULTS) --seeds 5
-	$(RESULTS) --kept labels --seeds 20 --table "labels, 20 splits"
+results: $(READY)  ## RESULTS.md and docs/report.html: all of the paper, five seeds (a GPU's half hour, or a day)
+	$(BIN)/graphveil reproduce all --seeds 5 --device auto --results RESULTS.md
+	cp runs/paper/report.html docs/report.html
 
 bench: $(READY)  ## docs/benchmark.md: rounds, runs and splits against plain PyG and the lower bound (about 20 minutes)
 	env -u GOMP_SPINCOUNT $(BIN)/python -m benchmarks --out docs

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from graphveil import cli
+from graphveil.cli.shared import console
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def graphveil(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 
     def call(*arguments: str) -> Done:
         monkeypatch.setattr(sys, "argv", ["graphveil", *arguments])
-        monkeypatch.setattr(cli, "console", Console())
+        monkeypatch.setattr(console, "_width", int(os.environ["COLUMNS"]))
         with pytest.raises(SystemExit) as left:
             cli.run()
         out, err = capfd.readouterr()
@@ -44,7 +44,18 @@ def graphveil(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 
 Program = Callable[..., Done]
 
-VERBS = [[], ["data"], ["data", "list"], ["data", "fetch"], ["protect"], ["audit"], ["reproduce"], ["sweep"], ["demo"]]
+VERBS = [
+    [],
+    ["data"],
+    ["data", "list"],
+    ["data", "fetch"],
+    ["protect"],
+    ["audit"],
+    ["report"],
+    ["sweep"],
+    ["reproduce"],
+    ["demo"],
+]
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)

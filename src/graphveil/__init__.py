@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from graphveil.audit import Audit, Finding, audit
     from graphveil.data import GraphSpec, Split, generate, load
     from graphveil.errors import DivergedError, GraphveilError, LeakError
+    from graphveil.report import report
     from graphveil.together import fit_together
     from graphveil.training.recipes import Adversary, Recipe
     from graphveil.veil import Score, Veil
@@ -16,6 +17,7 @@ _HOMES = {
     "audit": "graphveil.audit",
     "Audit": "graphveil.audit",
     "Finding": "graphveil.audit",
+    "report": "graphveil.report",
     "load": "graphveil.data",
     "generate": "graphveil.data",
     "GraphSpec": "graphveil.data",
@@ -46,6 +48,7 @@ __all__ = [
     "fit_together",
     "generate",
     "load",
+    "report",
 ]
 
 

@@ -9,11 +9,11 @@ from sklearn.manifold import TSNE
 from graphveil.audit.attacks import standardised
 from graphveil.audit.secret import LinkSecret, Secret
 
-POINTS = 400
+POINTS = 300
 
 
 def draw(secret: Secret, z: np.ndarray, before: np.ndarray | None = None, seed: int = 0) -> Mapping[str, Any]:
-    """Up to 400 test examples of a secret as t-SNE places them: nodes, or pairs by their differences and products.
+    """Up to 300 test examples of a secret as t-SNE places them: nodes, or pairs by their differences and products.
 
     Args:
         before: other embeddings of the same nodes, drawn beside, such as an unprotected encoder's.

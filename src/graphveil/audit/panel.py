@@ -22,6 +22,7 @@ from graphveil.audit.attacks import Attack, check_answers, standardised
 from graphveil.audit.embeddings import check_embeddings, shape_flags
 from graphveil.audit.finding import Finding, together
 from graphveil.audit.learners import Rows
+from graphveil.audit.map import draw
 from graphveil.audit.result import Audit, Context
 from graphveil.audit.secret import LinkSecret, NodeSecret, Secret, link_secret, node_secret
 from graphveil.data import Split, check_graph
@@ -111,6 +112,7 @@ def audit(
             "embeddings": hashlib.sha256(rows.tobytes()).hexdigest(),
             "graphveil": graphveil.__version__,
         },
+        map=None if attacks == "quick" else draw(asked, rows, others.get("unprotected encoder"), seed),
     )
 
 

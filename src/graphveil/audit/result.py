@@ -68,6 +68,7 @@ class Audit:
         shape: flags raised by the numbers of the embeddings themselves.
         dropped: attacks that the time budget left out.
         origin: panel, seed, and digests of the split and the embeddings.
+        map: the embeddings on a plane by their secret; see `graphveil.audit.map`.
     """
 
     secret: Secret
@@ -77,6 +78,7 @@ class Audit:
     dropped: Sequence[str] = ()
     context: Context = field(default_factory=Context)
     origin: Mapping[str, Any] = field(default_factory=dict)
+    map: Mapping[str, Any] | None = None
 
     @cached_property
     def strongest(self) -> Finding:
@@ -250,6 +252,7 @@ class Audit:
             "dropped": list(self.dropped),
             "notes": [*self.context.notes, *self.secret.notes],
             "test_examples": len(self.secret.test.y),
+            "map": self.map,
         }
 
     def save(self, path: str | Path) -> None:

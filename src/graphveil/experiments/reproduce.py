@@ -1,13 +1,9 @@
 """Run the cells of an experiment that are not there yet, and say how it goes."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-
-import torch
-from joblib.externals.loky import get_reusable_executor
 
 from graphveil.data import load
 from graphveil.errors import GraphveilError, unknown
@@ -15,6 +11,7 @@ from graphveil.experiments.cells import Cell, Trained, finish, read_result, trai
 from graphveil.experiments.saved import experiment_record
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Row, comma_separated, latex, markdown, row
+from graphveil.experiments.workers import Workers
 from graphveil.files import hold_lock, write_json, write_text
 from graphveil.training.inputs import pick_device
 
@@ -28,6 +25,7 @@ class Asked:
 
     datasets: Sequence[str] | None = None
     encoders: Sequence[str] | None = None
+    variants: Sequence[str] | None = None
     seeds: int | None = None
     rounds: int | None = None
 
@@ -83,7 +81,8 @@ def cells(experiment: Experiment, asked: Asked) -> dict[tuple[str, str, str, flo
     found: dict[tuple[str, str, str, float], list[Cell]] = {}
     for dataset in _chosen("dataset", asked.datasets, experiment.datasets):
         for encoder in _chosen("encoder", asked.encoders, experiment.encoders):
-            for name, variant in experiment.variants.items():
+            for name in _chosen("variant", asked.variants, list(experiment.variants)):
+                variant = experiment.variants[name]
                 for tradeoff in variant.tradeoffs:
                     found[name, dataset, encoder, tradeoff] = [
                         Cell(
@@ -117,37 +116,30 @@ def run_missing(
         on_done: called after each with the fault, if there was one.
     """
     failed: list[tuple[Cell, str]] = []
-    # the quick ones first would make the estimate of the time left too bright: spread them
-    missing = sorted((cell for cell in todo if read_result(cell, folder) is None), key=lambda cell: cell.key)
-    pool = get_reusable_executor(max_workers=jobs, initializer=_one_thread)
-    running: dict[Future[str | None], Cell] = {}
 
     def settle(cell: Cell, fault: str | None) -> None:
         if fault is not None:
             failed.append((cell, fault))
         on_done(cell, fault)
 
-    def collect(wait: bool) -> None:
-        for future in list(as_completed(running) if wait else filter(Future.done, running)):
-            cell = running.pop(future)
-            died = future.exception()
-            lost = "its process died, perhaps for want of memory: run it again with fewer --jobs"
-            settle(cell, lost if died is not None else future.result())
-
+    # the quick ones first would make the estimate of the time left too bright: spread them
+    missing = sorted((cell for cell in todo if read_result(cell, folder) is None), key=lambda cell: cell.key)
+    workers = Workers(jobs, settle)
     try:
         if pick_device(device).type == "cpu":
-            running.update({pool.submit(run_cell, cell, folder): cell for cell in missing})
+            for cell in missing:
+                workers.submit(cell, partial(run_cell, cell, folder))
         else:
             for batch in batches(missing):
                 for cell, trained in _train_batch(batch, device):
                     if isinstance(trained, str):
                         settle(cell, trained)
                     else:
-                        running[pool.submit(finish_cell, trained, folder)] = cell
-                collect(wait=False)
-        collect(wait=True)
-    except BaseException:  # Ctrl-C ends the workers at once: what they were at is not finished, and is done again
-        pool.shutdown(wait=False, kill_workers=True)
+                        workers.submit(cell, partial(finish_cell, trained, folder))
+                workers.settle_done()
+        workers.finish()
+    except BaseException:  # above all Ctrl-C
+        workers.stop()
         raise
     return failed
 
@@ -197,12 +189,6 @@ def finish_cell(trained: Trained, folder: Path) -> str | None:
 
 def _sentence(error: Exception) -> str:
     return str(error) if isinstance(error, GraphveilError) else f"{type(error).__name__}: {error}"
-
-
-def _one_thread() -> None:
-    """In a worker: one thread, and no GPU."""
-    os.environ |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    torch.set_num_threads(1)
 
 
 def _chosen(kind: str, asked: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:

@@ -27,7 +27,7 @@ def experiment_record(
     shown = []
     for row, of_seeds in zip(rows, results, strict=True):
         pictured = next((result for result in of_seeds if result["map"] is not None), of_seeds[0])
-        drawn = pictured["map"]
+        drawn = pictured["map"] if row in _worth_a_picture(rows, row) else None
         points = drawn and drawn["after"] | {"class": drawn["class"], "names": drawn["names"]}
         shown.append(asdict(row) | {"verdict": row.verdict, "history": pictured["history"], "map": points})
     return {
@@ -46,3 +46,13 @@ def experiment_record(
         "failed": [{"cell": str(cell), "fault": fault} for cell, fault in failed],
         "rows": shown,
     }
+
+
+def _worth_a_picture(rows: Sequence[Row], row: Row) -> list[Row]:
+    """Of a row and those that differ from it in the trade-off only: the one that hides least, and the middle one."""
+    alike = [one for one in rows if _cell(one) == _cell(row)]
+    return [max(alike, key=lambda one: one.tradeoff), min(alike, key=lambda one: abs(one.tradeoff - 0.5))]
+
+
+def _cell(row: Row) -> tuple[str, str, str]:
+    return row.variant, row.dataset, row.encoder

@@ -1,0 +1,146 @@
+"""`graphveil reproduce` and `graphveil sweep`: many runs, each audited."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphveil.cli.shared import (
+    Device,
+    GraphName,
+    Objective,
+    SecretName,
+    UtilityName,
+    app,
+    console,
+    fail,
+    report_results,
+    show_table,
+)
+
+if TYPE_CHECKING:
+    from graphveil.experiments.reproduce import Asked
+    from graphveil.experiments.spec import Experiment
+    from graphveil.experiments.tables import Row
+
+Jobs = Annotated[int | None, typer.Option(min=1, help="Trainings at once, one thread each (default: a core).")]
+Rounds = Annotated[int | None, typer.Option(min=1, help="Fewer rounds, to see whether it runs.")]
+
+
+@app.command(
+    epilog="Example:  graphveil reproduce table2 --dataset cora --encoder gcn --seeds 3 --jobs 2 --out runs/paper"
+)
+def reproduce(
+    what: Annotated[str, typer.Argument(help="table1, table2, table3, figure2, figure3, or all of them: all.")],
+    dataset: Annotated[list[str] | None, typer.Option(help="cora, citeseer or pubmed; may be repeated.")] = None,
+    encoder: Annotated[list[str] | None, typer.Option(help="gcn, gat or hgcn; may be repeated.")] = None,
+    variant: Annotated[
+        list[str] | None, typer.Option(help="unprotected, published, minimax, club or kernel; may be repeated.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Seeds 0, 1, ... (default: the experiment's own, 10).")
+    ] = None,
+    jobs: Jobs = None,
+    device: Device = "cpu",
+    rounds: Rounds = None,
+    out: Annotated[Path, typer.Option(help="The folder of finished cells and tables.")] = Path("runs/paper"),
+    results: Annotated[
+        Path | None, typer.Option(help="A Markdown file to put findings and tables into, between its marks.")
+    ] = None,
+) -> None:
+    """Re-run the paper's tables and figures: what it printed, what its protocol gives here, what fresh attackers read.
+
+    Each training and its audit is one cell, in one file: a stopped run goes on where it was, and nothing is done twice.
+
+    Writes tables as Markdown, CSV and LaTeX, findings.md, and report.html, a page with all of it.
+    """
+    from graphveil.errors import unknown
+    from graphveil.experiments import table1
+    from graphveil.experiments.findings import put_between_marks
+    from graphveil.experiments.findings import results as as_markdown
+    from graphveil.experiments.reproduce import Asked
+    from graphveil.experiments.spec import NAMES, load_experiment
+    from graphveil.files import write_text
+
+    if what not in ("table1", *NAMES, "all"):
+        raise unknown("experiment", what, ("table1", *NAMES, "all"))
+    if what in ("table1", "all"):
+        show_table("table1", table1.COLUMNS, table1.table1(out, dataset))
+    chosen = {name: load_experiment(name) for name in NAMES if what in (name, "all")}
+    text = results.read_text(encoding="utf-8") if results is not None else ""
+    if results is not None:
+        put_between_marks(text, "reproduce", "")  # refuse a file without marks before anything runs
+    rows, failures = run_experiments(chosen, Asked(dataset, encoder, variant, seeds, rounds), out, jobs, device)
+    if not rows:
+        return
+    titles = {name: experiment.title for name, experiment in chosen.items()}
+    write_text(out / "findings.md", as_markdown(rows, titles))
+    if results is not None:
+        write_text(results, put_between_marks(text, "reproduce", as_markdown(rows, titles)))
+    leave_if(failures)
+
+
+@app.command(
+    epilog="Example:  graphveil sweep cora --utility links --secret labels --tradeoff 0.5,0.9,1 --out runs/sweep"
+)
+def sweep(
+    graph: GraphName,
+    out: Annotated[Path, typer.Option(help="The folder of finished cells and tables.")],
+    utility: UtilityName = "links",
+    secret: SecretName = "labels",
+    encoder: Annotated[str, typer.Option(help="gcn, gat or hgcn.")] = "gcn",
+    objective: Objective = "kernel",
+    tradeoff: Annotated[str, typer.Option(help="Trade-offs, with commas.")] = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
+    split: Annotated[str, typer.Option(help="paper or proportional.")] = "paper",
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, ...")] = 5,
+    jobs: Jobs = None,
+    device: Device = "cpu",
+    rounds: Rounds = None,
+) -> None:
+    """Train and audit a graph at many trade-offs, to choose an operating point that can be defended.
+
+    Each training and its audit is one cell, in one file: a stopped run goes on where it was, and nothing is done twice.
+    """
+    from graphveil.data import load
+    from graphveil.experiments import spec
+    from graphveil.experiments.reproduce import Asked
+
+    experiment = spec.sweep(graph, utility, secret, encoder, objective, tradeoff, split)
+    load(graph)  # refuse an unknown graph before any worker starts
+    _, failures = run_experiments({"sweep": experiment}, Asked(seeds=seeds, rounds=rounds), out, jobs, device)
+    leave_if(failures)
+
+
+def run_experiments(
+    chosen: "dict[str, Experiment]", asked: "Asked", out: Path, jobs: int | None, device: str
+) -> "tuple[dict[str, list[Row]], int]":
+    """Run and show experiments one after the other, and report them; gives their rows, and how many cells failed."""
+    from graphveil.experiments.reproduce import run_experiment
+    from graphveil.experiments.tables import BRIEF, brief
+    from graphveil.progress import show_cells
+
+    found, failures = {}, 0
+    for name, experiment in chosen.items():
+        try:
+            with show_cells(console, name) as on_done:
+                rows, failed = run_experiment(
+                    name, experiment, asked, out, jobs or os.cpu_count() or 1, device, on_done
+                )
+        except KeyboardInterrupt:
+            fail(f"interrupted; the same command goes on with what is in {out}.", code=130)
+        found[name] = rows
+        show_table(experiment.title, BRIEF, brief(rows))
+        for cell, fault in failed:
+            console.print(
+                f"failed: {cell.dataset} {cell.encoder} {cell.objective} seed {cell.seed}: {fault}", markup=False
+            )
+        failures += len(failed)
+    report_results(out, out / "report.html")
+    return found, failures
+
+
+def leave_if(failures: int) -> None:
+    """Exit code 1 if a cell failed."""
+    if failures:
+        fail(f"{failures} cells failed and are left out of the tables; run the same command again.", code=1)

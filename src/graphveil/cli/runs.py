@@ -1,0 +1,171 @@
+"""`graphveil protect` and `graphveil audit`: one run, and what it leaks."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphveil.cli.shared import (
+    Device,
+    GraphName,
+    Objective,
+    Root,
+    SecretName,
+    UtilityName,
+    app,
+    caution,
+    console,
+    fail,
+    scores_table,
+)
+from graphveil.errors import GraphveilError
+
+
+@app.command(
+    epilog="Example:  graphveil protect cora --utility links --secret labels --encoder gcn --tradeoff 0.5 --out runs/a"
+)
+def protect(
+    graph: GraphName,
+    out: Annotated[Path, typer.Option(help="The folder to write the run into.")],
+    utility: UtilityName = "links",
+    secret: SecretName = "labels",
+    encoder: Annotated[str, typer.Option(help="gcn, gat, hgcn or package.module:Class.")] = "gcn",
+    tradeoff: Annotated[float, typer.Option(help="lambda: 1 keeps all, 0 hides all.")] = 0.5,
+    objective: Objective = "kernel",
+    adversary: Annotated[
+        str | None,
+        typer.Option(help="linear or mlp for nodes; bilinear, fermi-dirac or pair-mlp for links (default: an MLP)."),
+    ] = None,
+    adversary_steps: Annotated[int, typer.Option(help="Its steps for each step of the encoder.")] = 5,
+    adversary_knows: Annotated[
+        str,
+        typer.Option(help="Node secrets it may learn from: few (20 a class) or all (outside validation and test)."),
+    ] = "all",
+    message_edges: Annotated[
+        str | None,
+        typer.Option(help="Links that messages pass along: train or all (default: train if links are kept)."),
+    ] = None,
+    split: Annotated[str, typer.Option(help="paper (20 a class, 500, 1,000) or proportional.")] = "paper",
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Change the recipe: --set rounds=500 --set dropout=0.3")
+    ] = None,
+    root: Root = None,
+    seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 0,
+    device: Device = "auto",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run in --out.")] = False,
+) -> None:
+    """Train embeddings that keep the utility and hide the secret, and write them into a folder.
+
+    Writes embeddings.parquet, embeddings.npy, model.safetensors, history.parquet and run.json.
+
+    A run that was stopped or killed goes on with --resume, and ends where an unbroken one ends.
+    """
+    from graphveil.data import SPLITS, load
+    from graphveil.data.split import default_message_edges
+    from graphveil.errors import unknown
+    from graphveil.progress import show_rounds
+    from graphveil.run import protect as run_protect
+    from graphveil.training.recipes import Adversary, default_recipe
+    from graphveil.veil import Veil
+
+    with console.status(f"Loading {graph} ..."):
+        loaded = load(graph, root)
+    edges = message_edges or default_message_edges(utility)
+    if split not in SPLITS:
+        raise unknown("split", split, SPLITS)
+    parts = SPLITS[split](loaded, seed, message_edges=edges)  # type: ignore[arg-type]
+    veil = Veil(
+        utility=utility,
+        secret=secret,
+        encoder=encoder,
+        tradeoff=tradeoff,
+        objective=objective,
+        adversary=Adversary(adversary, adversary_steps, adversary_knows),  # type: ignore[arg-type]
+        recipe=default_recipe(utility, encoder).parsed(set_ or []),
+        seed=seed,
+        device=device,
+    )
+    try:
+        with show_rounds(console, graph) as on_round:
+            source = {"graph": graph, "split": split}
+            run = run_protect(veil, loaded, parts, out, resume=resume, on_round=on_round, source=source)
+    except KeyboardInterrupt:
+        fail(f"interrupted; the same command with --resume goes on with {out}.", code=130)
+    console.print(scores_table(f"{graph}: {utility} kept, {secret} hidden", {f"tradeoff {tradeoff:g}": run.score}))
+    console.print(
+        f"{len(veil.history_)} rounds in {run.seconds:.1f} s; files in {out}", highlight=False, soft_wrap=True
+    )
+    caution(f"see what: graphveil audit {out}")
+
+
+@app.command(
+    epilog="Examples:  graphveil audit runs/a      graphveil audit --embeddings z.npy --graph cora --secret labels"
+)
+def audit(
+    run: Annotated[Path | None, typer.Argument(help="The folder of a finished run of `graphveil protect`.")] = None,
+    embeddings: Annotated[
+        Path | None, typer.Option(help="Or anybody's embeddings: .npy, .npz, .parquet, .csv or .safetensors.")
+    ] = None,
+    graph: Annotated[str | None, typer.Option(help="The graph of --embeddings; see `graphveil data list`.")] = None,
+    secret: Annotated[
+        str | None, typer.Option(help="labels, links or a node attribute (default: what the run hides).")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Of --embeddings: paper or proportional (default: paper).")] = None,
+    panel: Annotated[str, typer.Option(help="full, or quick for a first look.")] = "full",
+    controls: Annotated[
+        bool, typer.Option(help="Attack an untrained and an unprotected encoder of the run's kind too.")
+    ] = True,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Attacks at once, each in a process of its own (default: one a core).")
+    ] = None,
+    time_budget: Annotated[
+        float | None, typer.Option(min=0, help="Seconds; attacks not expected to end by then are dropped, and named.")
+    ] = None,
+    root: Root = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of --embeddings: decides the split and every random number (default: 0).")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Of --embeddings: the file to write (default: audit.json).")] = None,
+) -> None:
+    """Let a panel of fresh attackers read the secret from embeddings, and say how much the strongest one reads.
+
+    Every attack tunes on the validation part; the strongest is chosen there, and its reading is that on the test part.
+
+    Writes audit.json and, beside it, every attack's raw answers: into the run's folder, or where --out says.
+    """
+    from graphveil.audit import Effort
+    from graphveil.data import SPLITS, load
+    from graphveil.errors import unknown
+    from graphveil.progress import show_attacks
+    from graphveil.review import review, review_file
+
+    own = {"--graph": graph, "--split": split, "--seed": seed, "--out": out}
+    given = [name for name, value in own.items() if value is not None]
+    if (run is None) == (embeddings is None):
+        raise GraphveilError("give either the folder of a run, or --embeddings with --graph and --secret.")
+    if run is not None and given:
+        raise GraphveilError(
+            f"{given[0]} belongs to --embeddings: a run has its own, and the audit goes into its folder."
+        )
+    try:
+        with show_attacks(console) as on_attack:
+            effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), time_budget, on_attack)
+            if run is not None:
+                found = review(run, secret, panel, root, controls, effort)
+                out = run / "audit.json"
+            else:
+                assert embeddings is not None
+                if graph is None or secret is None:
+                    raise GraphveilError(
+                        "--embeddings needs --graph and --secret too: whose nodes, and what to look for."
+                    )
+                if (kind := split or "paper") not in SPLITS:
+                    raise unknown("split", kind, SPLITS)
+                loaded, out = load(graph, root), out or Path("audit.json")
+                parts = SPLITS[kind](loaded, seed or 0, message_edges="all")
+                found = review_file(embeddings, loaded, parts, secret, seed or 0, out, panel, effort)
+    except KeyboardInterrupt:
+        fail("interrupted; no audit was written.", code=130)
+    console.print(found)
+    console.print(f"written to {out}", highlight=False, soft_wrap=True)

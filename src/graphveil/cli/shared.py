@@ -1,0 +1,106 @@
+"""What the verbs have in common: the application, options, and how faults and tables are shown."""
+
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from typer.core import TyperGroup
+
+from graphveil import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from graphveil.veil import Score
+
+
+class InOrder(TyperGroup):
+    """The verbs in the order in which one needs them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Those that are named here first."""
+        first = ("demo", "data", "protect", "audit", "report", "sweep", "reproduce")
+        return sorted(super().list_commands(ctx), key=lambda name: first.index(name) if name in first else len(first))
+
+
+app = typer.Typer(
+    name="graphveil",
+    cls=InOrder,
+    epilog="Start with:  graphveil demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+console = Console()
+
+GraphName = Annotated[str, typer.Argument(help="A graph by name; see `graphveil data list`.")]
+UtilityName = Annotated[str, typer.Option(help="What to keep: links, labels or a node attribute.")]
+SecretName = Annotated[str, typer.Option(help="What to hide: labels, links or a node attribute.")]
+Objective = Annotated[str, typer.Option(help="How the secret is hidden: kernel, club, entropy, minimax or published.")]
+Root = Annotated[Path | None, typer.Option(help="Read the graph's raw files from this folder.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
+
+
+def fail(sentence: str, code: int = 2) -> NoReturn:
+    """Print a sentence on stderr and leave."""
+    Console(stderr=True, soft_wrap=True).print("graphveil:", sentence, markup=False, highlight=False)
+    sys.exit(code)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        console.print(f"graphveil {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and leave.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Say what is fetched and read.")] = False,
+) -> None:
+    """Train node embeddings that keep one task and hide another, and see what still leaks."""
+    del version  # its callback has answered already
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(message)s")
+
+
+def report_results(source: Path, out: Path) -> None:
+    """Write a report, and say where it is."""
+    from graphveil.report import report as write_report
+
+    with console.status("Writing the report ..."):
+        write_report(source, out)
+    console.print(f"a report of it all: {out}", highlight=False, soft_wrap=True, markup=False)
+
+
+def show_table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[str]]") -> None:
+    """Print words as a table."""
+    table = Table(*columns, title=title, title_justify="left", padding=(0, 0, 0, 1))
+    for words in rows:
+        table.add_row(*words)
+    console.print(table)
+
+
+def scores_table(title: str, scores: "dict[str, Score]") -> Table:
+    """Utility and what the joint adversary reads, a row a run, beside guessing."""
+    first = next(iter(scores.values()))
+    table = Table("run", f"utility ({first.utility_metric})", f"adversary reads ({first.adversary_metric})", "guessing")
+    table.title, table.title_justify = title, "left"
+    for name, score in scores.items():
+        table.add_row(name, f"{score.utility:.1%}", f"{score.adversary:.1%}", f"{score.adversary_chance:.1%}")
+    return table
+
+
+def caution(then: str) -> None:
+    """What the table does not say."""
+    console.print(
+        f"The adversary was trained along with the encoder; a fresh attacker may read more than it does; {then}",
+        style="dim",
+        highlight=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,220 @@
+"""The page of experiments: what the paper printed, what its protocol gives here, and what a fresh attacker reads."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from graphveil.report.charts import maps, tradeoff_curves, training_curves, utility_against_leak
+from graphveil.report.findings import details
+from graphveil.report.parts import (
+    MISSING,
+    Column,
+    Figure,
+    Fold,
+    Mark,
+    Page,
+    Part,
+    Prose,
+    Section,
+    Table,
+    give_or_take,
+    metric_name,
+    percent,
+    plain,
+    points,
+)
+from graphveil.report.results import Experiment, Row, Words
+
+MOST_CURVES = 36
+LONGEST = 60
+"""Rows of a table above which it waits behind a click."""
+UNPROTECTED = "unprotected"
+VERDICTS = {
+    "reproduced": Mark("✓", "reproduced", "good"),
+    "better": Mark("▲", "better", "good"),
+    "not reproduced": Mark("✗", "not reproduced", "bad"),
+    "": Mark(MISSING, "not judged", "none"),
+}
+
+
+def comparison_page(experiments: Sequence[Experiment | Words]) -> Page:
+    """All experiments of a folder."""
+    run = [one for one in experiments if isinstance(one, Experiment)]
+    rows = [row for one in run for row in one.rows]
+    return Page(
+        title=run[0].title if len(run) == 1 else "Experiments",
+        answer=_answer(rows, [fault for one in run for fault in one.failed]),
+        verdict=None,
+        facts=[],
+        summary=[_counts(run)] if rows else [],
+        sections=[_section(one) if isinstance(one, Experiment) else _words(one) for one in experiments],
+    )
+
+
+def _answer(rows: Sequence[Row], failed: Sequence[tuple[str, str]]) -> list[str]:
+    counts = Counter(row.verdict for row in rows)
+    judged = len(rows) - counts[""]
+    sentences = []
+    if judged:
+        found = ", ".join(f"{counts[name]} {name}" for name in ("reproduced", "better", "not reproduced"))
+        sentences.append(f"Of {judged} cells that can be held against the paper: {found}.")
+    elif rows:
+        sentences.append(f"None of the {len(rows)} cells can be held against the paper's numbers.")
+    else:
+        sentences.append("There are no finished cells to show.")
+    worst = _worst([row for row in rows if row.variant != UNPROTECTED])
+    if worst is not None and worst.gap is not None and worst.gap <= 0:
+        sentences.append("In no cell does a fresh attacker read more than the paper's protocol.")
+    elif worst is not None:
+        sentences.append(
+            f"The paper's protocol understates the leak most for {worst.variant} on {worst.cell} at λ"
+            f" {plain(worst.tradeoff)}: its adversary reads {give_or_take(worst.protocol)} %, a fresh attacker"
+            f" {give_or_take(worst.fresh)} % ({points(worst.gap)})."
+        )
+    if failed:
+        sentences.append(
+            f"{len(failed)} {'cell' if len(failed) == 1 else 'cells'} failed: see the table of failed cells."
+        )
+    return sentences
+
+
+def _counts(experiments: Sequence[Experiment]) -> Table:
+    """Verdicts, leaks and the worst gap of every experiment and variant."""
+    columns = [
+        Column("experiment and variant", "name"),
+        Column("cells"),
+        *(Column(f"{mark.symbol} {mark.text}", group="against the paper") for mark in VERDICTS.values()),
+        Column("above guessing", group="fresh attack"),
+        Column("worst gap to the protocol", group="fresh attack"),
+        Column("of the cell", "text", group="fresh attack"),
+    ]
+    lines: list[list[str]] = []
+    for one in experiments:
+        for variant in dict.fromkeys(row.variant for row in one.rows):
+            rows = [row for row in one.rows if row.variant == variant]
+            counts = Counter(row.verdict for row in rows)
+            judged = [row for row in rows if row.fresh and row.chance is not None and (row.seeds or 0) >= 2]
+            told = sum(row.fresh.low > row.chance for row in judged if row.fresh and row.chance is not None)
+            worst = _worst(rows)
+            lines.append(
+                [f"{one.name or one.title} · {variant}", str(len(rows)), *(str(counts[name]) for name in VERDICTS)]
+                + [f"{told} of {len(judged)}" if judged else MISSING]
+                + ([points(worst.gap), f"{worst.cell} · λ {plain(worst.tradeoff)}"] if worst else [MISSING, MISSING])
+            )
+    note = (
+        "Above guessing: the whole interval over seeds of the strongest fresh attack is, where there are two or more."
+    )
+    return Table("Verdicts and gaps", columns, lines, note)
+
+
+def _worst(rows: Sequence[Row]) -> Row | None:
+    able = [row for row in rows if row.gap is not None]
+    return max(able, key=lambda row: row.gap or 0.0, default=None)
+
+
+def _section(one: Experiment) -> Section:
+    attacker = f" The paper's attacker on unprotected embeddings: {one.papers_attacker}." if one.papers_attacker else ""
+    kept, hidden = (metric_name(one.metrics[name]) or "metric unknown" for name in ("utility", "secret"))
+    parts: list[Part] = [Prose([f"Kept: {one.utility} ({kept}). Hidden: {one.secret} ({hidden}).{attacker}"])]
+    if one.failed:
+        parts.append(Table("Failed cells", [Column("cell", "name"), Column("fault", "text")], one.failed))
+    if one.rows:
+        table = _table(one)
+        parts.append(table if len(one.rows) <= LONGEST else Fold(f"{table.title}: {len(one.rows)} rows", [table]))
+        parts += _charts(one)
+    config = [details("Configuration", one.config), details("Versions", one.versions)]
+    return Section(one.title, [*parts, *config])
+
+
+def _table(one: Experiment) -> Table:
+    utility, secret = f"utility: {one.utility}", f"secret: {one.secret}"
+    columns = [
+        Column("cell", "name"),
+        Column("variant", "text"),
+        Column("verdict", "text"),
+        Column("λ"),
+        Column("seeds"),
+        *(Column(name, group=utility) for name in ("paper", "here", "difference")),
+        *(Column(name, group=secret) for name in ("paper", "its protocol here", "difference", "fresh attack")),
+        *(Column(name, group=secret) for name in ("gap", "class-matched or balanced", "guessing", "floor")),
+        Column("flagged"),
+    ]
+    note = "In percent, ± half of the 95 % interval over seeds. Gap: what the fresh attack reads beyond the protocol."
+    return Table("The paper, its protocol here, and a fresh attacker", columns, [_line(row) for row in one.rows], note)
+
+
+def _line(row: Row) -> list[str | Mark]:
+    kept, told = row.paper
+    return [
+        row.cell,
+        row.variant,
+        VERDICTS[row.verdict],
+        plain(row.tradeoff),
+        plain(row.seeds),
+        percent(kept),
+        give_or_take(row.utility),
+        MISSING if row.utility is None or kept is None else points(row.utility.value - kept),
+        percent(told),
+        give_or_take(row.protocol),
+        MISSING if row.protocol is None or told is None else points(row.protocol.value - told),
+        give_or_take(row.fresh),
+        points(row.gap),
+        give_or_take(row.finer),
+        percent(row.chance),
+        percent(row.floor),
+        MISSING if row.flagged is None else f"{row.flagged:.0%}",
+    ]
+
+
+def _charts(one: Experiment) -> list[Part]:
+    parts: list[Part] = []
+    names = (f"utility: {one.utility}", "joint adversary", "strongest fresh attack")
+    for variant in dict.fromkeys(row.variant for row in one.rows):
+        rows = [row for row in one.rows if row.variant == variant]
+        if len({row.tradeoff for row in rows} - {None}) >= 3:
+            parts.append(tradeoff_curves(variant, rows, names))
+    parts.append(utility_against_leak(one.rows, one.utility, one.secret))
+    if curves := _curves(one):
+        parts.append(Fold(f"Training curves: {len(curves.panels)}", [curves]))
+    if pictures := _maps(one.rows):
+        parts.append(Fold("Maps of the embeddings, before and after", pictures))
+    return parts
+
+
+def _curves(one: Experiment) -> Figure | None:
+    """One training of every variant and cell: that of the middle trade-off."""
+    chosen: dict[tuple[str, str], Row] = {}
+    for row in sorted(one.rows, key=lambda row: abs((row.tradeoff or 0.0) - 0.5)):
+        if row.history is not None:
+            chosen.setdefault((row.variant, row.cell), row)
+    shown = [row for row in one.rows if chosen.get((row.variant, row.cell)) is row]
+    with_history = sum(row.history is not None for row in one.rows)
+    note = ""
+    if len(shown[:MOST_CURVES]) < with_history:
+        note = (
+            f"{len(shown[:MOST_CURVES])} of {with_history} trainings; all are in {one.name or 'the experiment'}.json."
+        )
+    titles = [(f"{row.cell} · {row.variant} · λ {plain(row.tradeoff)}", row.history) for row in shown[:MOST_CURVES]]
+    histories = [(title, history) for title, history in titles if history is not None]
+    return training_curves(histories, note) if histories else None
+
+
+def _maps(rows: Sequence[Row]) -> list[Part]:
+    """A figure for each data set: every encoder without protection first, and then with it."""
+    pictures: list[Part] = []
+    for dataset in dict.fromkeys(row.dataset for row in rows if row.map):
+        these = [row for row in rows if row.map and row.dataset == dataset]
+        these.sort(key=lambda row: (row.encoder, row.variant != UNPROTECTED))
+        places = [
+            replace(row.map, title=f"{row.encoder} · {row.variant} · λ {plain(row.tradeoff)}")
+            for row in these
+            if row.map is not None
+        ]
+        text = "In two dimensions, by the secret class; unprotected first. The axes have no meaning of their own."
+        pictures.append(maps(f"Embeddings of {dataset}", places, text))
+    return pictures
+
+
+def _words(table: Words) -> Section:
+    kinds = [Column(name, "text" if i else "name") for i, name in enumerate(table.columns)]
+    return Section(table.title, [Table("Every row", kinds, table.rows)])

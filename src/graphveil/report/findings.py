@@ -1,0 +1,187 @@
+"""The page of an audit, and of a run with or without one."""
+
+from collections.abc import Sequence
+
+from graphveil.report.charts import attack_chart, maps, training_curves
+from graphveil.report.checks import Reading
+from graphveil.report.parts import (
+    MISSING,
+    Column,
+    Fold,
+    Mark,
+    Page,
+    Part,
+    Plain,
+    Prose,
+    Section,
+    Table,
+    interval,
+    metric_name,
+    percent,
+    plain,
+    points,
+)
+from graphveil.report.results import Attack, Audit, Run
+
+VERDICTS = {
+    "leaks": Mark("✗", "leaks", "bad"),
+    "protected": Mark("✓", "protected", "good"),
+    "flagged": Mark("⚠", "flagged", "warn"),
+}
+MEANING = {
+    "leaks": "At least one reading of the secret can be told from guessing.",
+    "protected": "No reading of the secret can be told from guessing, and nothing speaks against the audit.",
+    "flagged": "No reading of the secret can be told from guessing, but what is flagged below forbids to call that"
+    " protected.",
+}
+BESIDE = {
+    "balanced": "balanced accuracy",
+    "class_matched": "class-matched AUC",
+    "with_public_graph": "with the public graph",
+}
+INFORMATION = {"lower_bound": "at least (lower bound)", "vclub": "vCLUB estimate"}
+Fact = tuple[str, str, str]
+
+
+def audit_page(audit: Audit) -> Page:
+    """What an audit found."""
+    return Page(
+        title=f"What the embeddings tell about {audit.secret or 'the secret'}",
+        answer=_answer(audit),
+        verdict=VERDICTS[audit.verdict],
+        facts=_facts(audit),
+        summary=_warnings(audit),
+        sections=[*_sections(audit), Section("Origin", [details("Where this audit comes from", audit.origin)])],
+    )
+
+
+def run_page(run: Run) -> Page:
+    """What became of a run: its scores, its training and, if it has one, its audit."""
+    audit = run.audit
+    facts = [] if audit is None else _facts(audit)
+    facts.append(("utility", f"{percent(run.kept)} %", f"{metric_name(run.kept_metric)} of {run.utility}"))
+    if audit is None:
+        guessing = f"guessing {percent(run.chance)} %; a fresh attacker may read more"
+        facts.append(("joint adversary", f"{percent(run.joint)} %", guessing))
+    length = f"{plain(run.rounds)} rounds, of which round {plain(run.selected_round)} was selected"
+    facts.append(("training", f"{run.encoder}, {run.objective}", f"λ {plain(run.tradeoff)}; {length}"))
+    sections = [] if audit is None else _sections(audit)
+    if run.history is not None:
+        sections.append(Section("Training", [training_curves([(f"{run.graph} · {run.encoder}", run.history)])]))
+    origin = {"Configuration": run.config, "Versions": run.versions, "Record": run.record}
+    if audit is not None:
+        origin["Where the audit comes from"] = audit.origin
+    unseen = "This run has not been audited, so what it tells a fresh attacker is unknown: run `graphveil audit` on it."
+    return Page(
+        title=f"{run.graph or 'A run'}: keep {run.utility}, hide {run.secret}",
+        answer=[unseen] if audit is None else _answer(audit),
+        verdict=Mark("⚠", "not audited", "warn") if audit is None else VERDICTS[audit.verdict],
+        facts=facts,
+        summary=[] if audit is None else _warnings(audit),
+        sections=[*sections, Section("Configuration and versions", [details(*one) for one in origin.items()])],
+    )
+
+
+def details(title: str, text: str) -> Fold:
+    """Plain values, as they stand in a file, behind a click."""
+    return Fold(title, [Plain(text)])
+
+
+def _answer(audit: Audit) -> list[str]:
+    sentences = [MEANING[audit.verdict]]
+    best, chance = audit.strongest.reading, audit.chance
+    if best is not None:
+        read = f"The strongest attack, {audit.strongest.name}, reads {interval(best)} %"
+        sentences.append(f"{read} where guessing reads {percent(chance)} %." if chance is not None else f"{read}.")
+    if best is not None and audit.joint is not None:
+        gap = points(best.value - audit.joint)
+        sentences.append(
+            f"The adversary trained along reads {percent(audit.joint)} %: the gap to a fresh one is {gap} points."
+        )
+    return sentences
+
+
+def _facts(audit: Audit) -> list[Fact]:
+    best = audit.strongest
+    facts = [
+        ("strongest attack", f"{interval(best.reading)} %", f"{metric_name(best.metric)}; {best.name}"),
+        ("guessing", f"{percent(audit.chance)} %", f"of {plain(audit.examples)} test examples"),
+    ]
+    if audit.floor is not None:
+        what = "comparing true classes" if best.metric == "auc" else "the public graph without the embeddings"
+        excess = None if best.reading is None else best.reading.value - audit.floor.value
+        facts.append(("floor", f"{interval(audit.floor)} %", f"{what}; the strongest is {points(excess)} from it"))
+    if audit.joint is not None:
+        gap = None if best.reading is None else best.reading.value - audit.joint
+        facts.append(("joint adversary", f"{percent(audit.joint)} %", f"gap to a fresh one: {points(gap)}"))
+    for name, one in audit.beside.items():
+        excess_text = "" if one.excess is None else f"; the embeddings add {points(one.excess.value)}"
+        chance_text = "" if one.chance is None else f"; guessing {percent(one.chance)} %"
+        facts.append((BESIDE[name], f"{interval(one.reading)} %", f"{one.attack}{chance_text}{excess_text}"))
+    return facts
+
+
+def _warnings(audit: Audit) -> list[Part]:
+    flags = [f"⚠ {name}: {sentence}" for name, sentence in audit.flags]
+    return [Prose(flags, listed=True)] if flags else []
+
+
+def _sections(audit: Audit) -> list[Section]:
+    best = [(name, found) for name, attacks in audit.controls.items() if (found := _best(attacks)) is not None]
+    attacks: list[Part] = [
+        attack_chart(audit, best),
+        Fold("Every attack, with finer readings", [_attack_table("Attacks on the embeddings", audit.attacks)]),
+    ]
+    sections = [Section("Attacks", attacks)]
+    if best:
+        note = "Of each control the attack that read most on the validation part."
+        every = [_attack_table(f"Every attack on: {name}", found) for name, found in audit.controls.items()]
+        sections.append(Section("Controls", [_controls(audit, best, note), Fold("Every attack on a control", every)]))
+    if audit.maps:
+        text = "The same points in two dimensions, by their secret class; the axes have no meaning of their own."
+        sections.append(Section("Maps", [maps("Embeddings by secret class", audit.maps, text)]))
+    sections.append(Section("Mutual information", [_information(audit)]))
+    if audit.notes:
+        sections.append(Section("Notes", [Prose(audit.notes, listed=True)]))
+    return sections
+
+
+def _best(attacks: Sequence[Attack]) -> Attack | None:
+    return max(attacks, key=lambda one: -1.0 if one.validation is None else one.validation, default=None)
+
+
+def _attack_table(title: str, attacks: Sequence[Attack]) -> Table:
+    ranked = sorted(attacks, key=lambda one: -(one.reading.value if one.reading else -1.0))
+    columns = [Column("attack", "name"), Column("metric", "text"), Column("reading [95 % interval]")]
+    columns += [Column("class-matched or balanced"), Column("on validation"), Column("knows", "text")]
+    rows = [
+        [
+            one.name,
+            metric_name(one.metric),
+            interval(one.reading),
+            interval(one.finer),
+            percent(one.validation),
+            " + ".join(one.needs),
+        ]
+        for one in ranked
+    ]
+    return Table(title, columns, rows, "In percent.")
+
+
+def _controls(audit: Audit, best: Sequence[tuple[str, Attack]], note: str) -> Table:
+    columns = [Column("control", "name"), Column("attack", "text"), Column("reading [95 % interval]")]
+    columns.append(Column("class-matched or balanced"))
+    rows = [[name, one.name, interval(one.reading), interval(one.finer)] for name, one in best]
+    rows.append(["guessing", MISSING, percent(audit.chance), MISSING])
+    return Table("Controls", columns, rows, f"In percent. {note}")
+
+
+def _information(audit: Audit) -> Table:
+    rows = [[INFORMATION[name], _nats(one), doubt or MISSING] for name, (one, doubt) in audit.information.items()]
+    rows.append(["entropy of the secret", MISSING if audit.entropy is None else f"{audit.entropy:.3f}", MISSING])
+    columns = [Column("of the strongest attack", "name"), Column("nats [95 % interval]"), Column("doubt", "text")]
+    return Table("Mutual information of embeddings and secret", columns, rows)
+
+
+def _nats(reading: Reading | None) -> str:
+    return MISSING if reading is None else f"{reading.value:.3f} [{reading.low:.3f}, {reading.high:.3f}]"

@@ -1,0 +1,153 @@
+"""Saved results as the page needs them. Every number may be missing; what is only printed is JSON already."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from graphveil.report.checks import Reading
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What one attack read; `finer` is the class-matched AUC of links, the balanced accuracy of a node secret."""
+
+    name: str
+    metric: str
+    reading: Reading | None
+    needs: Sequence[str]
+    finer: Reading | None
+    validation: float | None
+
+
+@dataclass(frozen=True)
+class Points:
+    """Embeddings in two dimensions, and the secret class of each point."""
+
+    title: str
+    x: Sequence[float | None]
+    y: Sequence[float | None]
+    classes: Sequence[int]
+    names: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Another way to measure the same leak; `chance` is what guessing has, `excess` what z adds to it."""
+
+    attack: str
+    reading: Reading | None
+    chance: float | None = None
+    excess: Reading | None = None
+
+
+@dataclass(frozen=True)
+class Audit:
+    """As `graphveil.audit.Audit.to_dict` wrote it."""
+
+    secret: str
+    verdict: str
+    chance: float | None
+    strongest: Attack
+    beside: Mapping[str, Beside]
+    floor: Reading | None
+    joint: float | None
+    information: Mapping[str, tuple[Reading | None, str]]
+    entropy: float | None
+    attacks: Sequence[Attack]
+    controls: Mapping[str, Sequence[Attack]]
+    flags: Sequence[tuple[str, str]]
+    notes: Sequence[str]
+    examples: float | None
+    maps: Sequence[Points]
+    origin: str
+
+
+@dataclass(frozen=True)
+class History:
+    """Validation readings of a training, None in rounds that were not evaluated."""
+
+    round: Sequence[float | None]
+    utility: Sequence[float | None]
+    adversary: Sequence[float | None]
+    probe: Sequence[float | None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run's folder; `kept` and `joint` are its own scores on the test part."""
+
+    graph: str
+    utility: str
+    secret: str
+    encoder: str
+    objective: str
+    tradeoff: float | None
+    rounds: float | None
+    selected_round: float | None
+    kept: float | None
+    kept_metric: str
+    joint: float | None
+    chance: float | None
+    config: str
+    versions: str
+    record: str
+    history: History | None = None
+    audit: Audit | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell of an experiment over its seeds."""
+
+    variant: str
+    dataset: str
+    encoder: str
+    tradeoff: float | None
+    seeds: float | None
+    utility: Reading | None
+    protocol: Reading | None
+    fresh: Reading | None
+    finer: Reading | None
+    chance: float | None
+    floor: float | None
+    utility_chance: float | None
+    flagged: float | None
+    paper: tuple[float | None, float | None]
+    verdict: str
+    fresh_attack: str
+    history: History | None
+    map: Points | None
+
+    @property
+    def cell(self) -> str:
+        """Data set and encoder."""
+        return f"{self.dataset} · {self.encoder}"
+
+    @property
+    def gap(self) -> float | None:
+        """How much more a fresh attacker reads than the paper's protocol."""
+        return None if self.fresh is None or self.protocol is None else self.fresh.value - self.protocol.value
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or a figure of the paper, or a sweep."""
+
+    name: str
+    title: str
+    utility: str
+    secret: str
+    metrics: Mapping[str, str]
+    papers_attacker: str
+    rows: Sequence[Row]
+    failed: Sequence[tuple[str, str]]
+    config: str
+    versions: str
+
+
+@dataclass(frozen=True)
+class Words:
+    """A table of texts."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]

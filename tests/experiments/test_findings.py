@@ -1,0 +1,99 @@
+"""The page of findings: every number is from the rows, and what is not there is not said."""
+
+from dataclasses import replace
+
+import pytest
+
+from graphveil.audit import Estimate
+from graphveil.errors import GraphveilError
+from graphveil.experiments.findings import findings, put_between_marks, results
+from graphveil.experiments.tables import Row
+
+PLAIN = Row(
+    variant="unprotected",
+    dataset="cora",
+    encoder="gcn",
+    tradeoff=1.0,
+    seeds=5,
+    utility=Estimate(0.92, 0.91, 0.93),
+    protocol=Estimate(0.74, 0.73, 0.75),
+    fresh=Estimate(0.85, 0.84, 0.86),
+    fresh_attack="MLP, all",
+    finer=None,
+    utility_chance=0.5,
+    chance=0.3,
+    floor=None,
+    flagged=0.0,
+    paper=(0.893, 0.72),
+)
+
+
+def exactly(value: float) -> Estimate:
+    return Estimate(value, value, value)
+
+
+def hidden(variant: str, utility: float, joint: float, fresh: float, **other: object) -> Row:
+    row = replace(PLAIN, variant=variant, tradeoff=0.5, paper=(0.794, 0.285), utility=exactly(utility))
+    return replace(row, protocol=exactly(joint), fresh=exactly(fresh), **other)  # type: ignore[arg-type]
+
+
+TABLE2 = [
+    PLAIN,
+    hidden("published", 0.90, 0.03, 0.84),
+    hidden("minimax", 0.88, 0.31, 0.81),
+    hidden("club", 0.75, 0.30, 0.37),
+    hidden("kernel", 0.72, 0.30, 0.39, flagged=0.4),
+]
+
+
+def test_numbers_are_those_of_the_rows() -> None:
+    text = findings({"table2": TABLE2})
+    assert "The utility is at least the paper's less one point in 1 of 1 cells." in text
+    assert "`published` 1, `minimax` 1, `club` 0, `kernel` 0; any of them 1." in text
+    assert "The adversary then reads 3.0 to 3.0 %" in text
+    assert "less by 1.0 points on average" in text
+    assert "a fresh attacker reads 81.0 % on average where that adversary reads 31.0 %" in text
+    assert "In 1 of 5 rows at least one run is flagged" in text
+    assert "reads 39.0 % on average under `kernel` and 37.0 % under `club`" in text
+    assert "`club` hides more on cora gcn (37.0 to 39.0)" in text
+    assert "The floor" not in text
+    assert "ends of the figures" not in text
+
+
+def test_what_falls_short_is_named_with_its_numbers() -> None:
+    weak = replace(PLAIN, utility=exactly(0.87), protocol=exactly(0.6))
+    text = findings({"table2": [weak, hidden("published", 0.70, 0.03, 0.84)]})
+    assert "in 0 of 1 cells (short: cora gcn 87.0 of 89.3)" in text
+    assert "(short: cora gcn 60.0 of 72.0)" in text
+    assert "Not had: cora gcn (`published` keeps 70.0 of 79.4, its adversary reads 3.0 of 28.5)" in text
+
+
+def test_the_floor_and_the_ties() -> None:
+    links = {"chance": 0.5, "floor": 0.817, "paper": (0.797, 0.499)}
+    rows = [replace(PLAIN, chance=0.5, fresh=exactly(0.987)), hidden("published", 0.80, 0.5, 0.98, **links)]
+    text = findings({"table3": rows})
+    assert "an AUC of cora 81.7" in text
+    assert "0 are read below that floor by a fresh attacker; the lowest reading is 98.0" in text
+    assert "In 1 cells (cora gcn, links hidden) its probabilities are 0 or 1" in text
+    assert "None of these objectives hides links" in text
+    below = [rows[0], hidden("published", 0.80, 0.5, 0.70, **links)]
+    assert "None of these objectives" not in findings({"table3": below}), "it is said only where it is so"
+
+
+def test_the_ends_of_the_figures() -> None:
+    figure = [hidden("kernel", 0.62, 0.3, 0.3, tradeoff=0.0), replace(PLAIN, variant="kernel", utility=exactly(0.9203))]
+    text = findings({"table2": [PLAIN], "figure2": figure})
+    assert "At lambda 0 (figure2) the utility is +12.0 to +12.0 points from guessing" in text
+    assert "at lambda 1 it is the unprotected run's to within 0.03 points" in text
+
+
+def test_results_hold_every_table_between_the_marks() -> None:
+    text = results({"table2": TABLE2, "figure2": TABLE2}, {"table2": "Table 2", "figure2": "Figure 2"})
+    assert "### Table 2" in text
+    assert "<details><summary>5 points</summary>" in text
+    assert text.count("| club | cora | gcn |") == 2
+    page = "# Results\n<!-- reproduce: begin -->\nold\n<!-- reproduce: end -->\nrest\n"
+    assert put_between_marks(page, "reproduce", "new") == page.replace("old", "new")
+    for torn in ("", "<!-- reproduce: begin -->", "<!-- reproduce: end --><!-- reproduce: begin -->"):
+        with pytest.raises(GraphveilError, match="put the lines <!-- reproduce: begin -->"):
+            put_between_marks(torn, "reproduce", "new")

@@ -1,0 +1,371 @@
+"""What stands on the page: the numbers, whatever is missing, and nothing that a file smuggles in."""
+
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from torch_geometric.data import Data
+
+import graphveil as gv
+import graphveil.report
+from graphveil.errors import GraphveilError
+from graphveil.report import report
+from graphveil.report.parts import MISSING
+from graphveil.review import review
+from graphveil.run import protect
+from tests.report import made
+from tests.report.conftest import Element, Show, parse
+
+MINUS = "\N{MINUS SIGN}"
+PAYLOADS = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "'><svg onload=alert(1)>",
+    "</title></style></svg></desc><script>alert(1)</script>",
+    "{{ 7 * 7 }}{% raw %}",
+    "javascript:alert(1)",
+)
+TAGS = re.compile(
+    "html|head|meta|link|title|style|body|a|header|nav|main|section|h1|h2|p|ul|li|dl|div|dt|dd|span|strong|small|table|"
+    "caption|thead|tbody|tr|th|td|figure|figcaption|details|summary|pre|svg|desc|path|text|rect"
+)
+SWAPPED_NEVER = {"schema", "verdict", "metric"}
+
+
+# ----- an audit -------------------------------------------------------------------------------------------------------
+
+
+def test_the_answer_of_an_audit_comes_first(show: Show) -> None:
+    answer = show(made.audit()).all("section")[0]
+    assert answer.all("h2")[0].text == "✗ leaks"
+    facts = {one.all("dt")[0].text: one.all("dd")[0].text for one in answer.all("div") if one.all("dt")}
+    assert facts == {
+        "strongest attack": "33.1 [30.3, 36.1] % accuracy; the best together",
+        "guessing": "30.2 % of 1000 test examples",
+        "floor": f"85.6 [83.3, 87.6] % the public graph without the embeddings; the strongest is {MINUS}52.5 from it",
+        "joint adversary": "28.4 % gap to a fresh one: +4.7",
+        "balanced accuracy": "24.0 [21.1, 26.8] % MLP, all; guessing 14.3 %",
+        "with the public graph": f"85.2 [82.9, 87.3] % GNN; the embeddings add {MINUS}0.4",
+    }
+    assert "too few examples: the test part leaves one class 12 examples" in answer.text
+
+
+def test_everything_that_an_audit_found_is_there(show: Show) -> None:
+    page = show(made.audit())
+    assert table(page, "Every attack").cells()[0][0] == "★ the best together"
+    attacks = table(page, "Attacks on the embeddings").cells()
+    assert [line[0] for line in attacks][:2] == ["the best together", "k nearest neighbours, few"]
+    assert attacks[0][2] == "33.1 [30.3, 36.1]"
+    assert table(page, "Controls").cells() == [
+        ["public graph", "label propagation", "85.6 [82.8, 88.6]", "85.6 [82.8, 88.6]"],
+        ["unprotected encoder", "k nearest neighbours, few", "72.0 [69.2, 75.0]", "72.0 [69.2, 75.0]"],
+        ["guessing", MISSING, "30.2", MISSING],
+    ]
+    nats = table(page, "Mutual information of embeddings and secret").cells()
+    assert nats[0] == ["at least (lower bound)", "0.041 [0.011, 0.071]", MISSING]
+    assert nats[1][2] == "too few examples"
+    assert "labels of 15 nodes are unknown" in page.text
+    assert {"before: unprotected", "after: these embeddings"} <= {one.text for one in page.all("title")}
+
+
+@pytest.mark.parametrize(("verdict", "word"), [("protected", "✓ protected"), ("flagged", "⚠ flagged")])
+def test_verdicts_are_told_by_words(show: Show, verdict: str, word: str) -> None:
+    assert show(made.audit() | {"verdict": verdict}).all("h2")[0].text == word
+
+
+def test_a_real_run(small: Data, quick: gv.Recipe, tmp_path: Path) -> None:
+    graph = gv.load("synthetic")
+    split = gv.Split.paper(graph, 3)
+    veil = gv.Veil(utility="links", secret="secret", recipe=quick, seed=3, device="cpu")
+    run = protect(veil, graph, split, tmp_path / "run", source={"graph": "synthetic", "split": "paper"})
+    graphveil.report(tmp_path / "run", tmp_path / "before.html")
+    before = parse(tmp_path / "before.html")
+    assert before.all("h2")[0].text == "⚠ not audited"
+    assert f"{100 * run.score.utility:.1f} %" in before.text
+    assert [line[1] for line in table(before, "Training curves, in percent").cells()][:2] == ["3", "6"]
+    found = review(tmp_path / "run", attacks="quick")
+    report(str(tmp_path / "run"), str(tmp_path / "after.html"))
+    after = parse(tmp_path / "after.html")
+    best = found.strongest.headline
+    assert f"{100 * best.value:.1f} [{100 * best.low:.1f}, {100 * best.high:.1f}] %" in after.text
+    assert len(table(after, "Attacks on the embeddings").cells()) == len(found.findings)
+
+
+# ----- experiments ----------------------------------------------------------------------------------------------------
+
+
+def test_every_cell_of_a_table(show: Show) -> None:
+    content = made.experiment("table2")
+    lines = table(show(table2=content), "The paper, its protocol here, and a fresh attacker").cells()
+    assert len(lines) == len(content["rows"]) == 45
+    symbols = {"reproduced": "✓ reproduced", "better": "▲ better", "not reproduced": "✗ not reproduced"}
+    for line, row in zip(lines, content["rows"], strict=True):
+        kept, told = (row[name]["value"] for name in ("utility", "protocol"))
+        assert line[:5] == [f"{row['dataset']} · {row['encoder']}", row["variant"], symbols[row["verdict"]],
+                            f"{row['tradeoff']:g}", "10"]  # fmt: skip
+        assert line[5:8] == [percent(row["paper"][0]), f"{percent(kept)} ± 1.2", signed(kept - row["paper"][0])]
+        assert line[8:11] == [percent(row["paper"][1]), f"{percent(told)} ± 1.2", signed(told - row["paper"][1])]
+        assert line[11:13] == [f"{percent(row['fresh']['value'])} ± 2.0", signed(row["fresh"]["value"] - told)]
+        assert line[14:] == [percent(row["chance"]), "86.0", "10%"]
+
+
+def test_the_answer_of_experiments_counts(show: Show) -> None:
+    content = made.experiment("table2")
+    rows = content["rows"]
+    rows[0]["protocol"] = made.estimate(0.1)  # of unprotected embeddings, so no adversary that was trained along
+    page = show(table2=content)
+    counts = [sum(row["verdict"] == verdict for row in rows) for verdict in made.VERDICTS]
+    told = f"Of 45 cells that can be held against the paper: {counts[0]} reproduced, {counts[1]} better"
+    assert told in page.all("section")[0].text
+    protected = [row for row in rows if row["variant"] != "unprotected"]
+    worst = max(protected, key=lambda row: row["fresh"]["value"] - row["protocol"]["value"])
+    assert worst["variant"] == "published"
+    assert f"most for published on {worst['dataset']} · {worst['encoder']} at λ 0.5" in page.text
+    for line, variant in zip(table(page, "Verdicts and gaps").cells(), made.VARIANTS, strict=True):
+        own = [row["verdict"] for row in rows if row["variant"] == variant]
+        assert line[:6] == [f"table2 · {variant}", "9", *(str(own.count(verdict)) for verdict in made.VERDICTS)]
+        assert line[6] == "9 of 9"
+
+
+def test_all_files_of_a_folder(tmp_path: Path) -> None:
+    report(made.experiments(tmp_path / "all"), tmp_path / "report.html")
+    page = parse(tmp_path / "report.html")
+    titles = [one.text for one in page.all("h2")]
+    assert titles[0] == "In short"
+    assert [title.split(":")[0] for title in titles[1:]] == ["Table 1", "Table2", "Table3", "Figure2"]
+    assert ["cora", "2708", "5278"] in table(page, "Every row").cells()
+    assert table(page, "Failed cells").cells() == [["club · pubmed · hgcn · seed 4", "the loss is not finite"]]
+    assert '"nothing": null' in page.text
+    curves = table(page, "Trade-off curves, in percent").cells()
+    assert len(curves) == 99
+    assert sum("Trade-off curves" in one.text for one in page.all("figcaption")) == 1
+
+
+def test_every_picture_has_words_and_numbers(tmp_path: Path) -> None:
+    made.write(tmp_path / "audit.json", made.audit())
+    report(tmp_path / "audit.json", tmp_path / "a.html")
+    report(made.experiments(tmp_path / "all"), tmp_path / "b.html")
+    for name, expected in (("a.html", 2), ("b.html", 3 + 3 + 1 + 6)):
+        figures = parse(tmp_path / name).all("figure")
+        assert len(figures) == expected
+        for figure in figures:
+            data = figure.children[-1]
+            assert data.tag == "details"
+            assert data.all("summary")[0].text.startswith("Data as a table")
+            assert len(data.all("tbody")[0].all("tr")) >= 1
+            drawn = [one for one in figure.all("svg") if one.attributes.get("role") == "img"]
+            assert drawn
+            assert all(one.all("title")[0].text and one.all("desc")[0].text for one in drawn)
+
+
+def test_a_thousand_rows_are_one_small_page_soon(show: Show, tmp_path: Path) -> None:
+    content = made.experiment("sweep", [round(i / 26, 3) for i in range(27)])
+    rng = np.random.default_rng(0)
+    for row in content["rows"]:
+        row["history"] = row["history"] or made.history(rng)
+    assert len(content["rows"]) > 950
+    started = time.perf_counter()
+    page = show(sweep=content)
+    assert time.perf_counter() - started < 20
+    assert (tmp_path / "report.html").stat().st_size < 5e6
+    assert "36 of 981 trainings; all are in sweep.json." in page.text
+
+
+def test_one_seed_has_no_interval(show: Show) -> None:
+    content = made.experiment("table2", variants=["club"])
+    for row in content["rows"]:
+        row.update(dict.fromkeys(("utility", "protocol", "fresh"), made.estimate(0.75, 0)), seeds=1, verdict="")
+    page = show(table2=content)
+    line = table(page, "The paper, its protocol here, and a fresh attacker").cells()[0]
+    assert [line[6], line[9], line[11]] == ["75.0"] * 3
+    assert "None of the 9 cells can be held against the paper's numbers." in page.text
+    assert table(page, "Verdicts and gaps").cells()[0][6] == MISSING
+
+
+def test_a_protocol_that_is_not_beaten(show: Show) -> None:
+    content = made.experiment("table2", variants=["club"])
+    for row in content["rows"]:
+        row.update(protocol=row["fresh"])
+    assert "In no cell does a fresh attacker read more than the paper's protocol." in show(table2=content).text
+
+
+def test_nothing_to_show_says_so(show: Show) -> None:
+    page = show(table2=made.experiment("table2") | {"rows": []})
+    assert "There are no finished cells to show." in page.text
+    assert page.all("figure") == []
+
+
+# ----- what is missing or wrong ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan"), float("inf"), -float("inf")])
+def test_any_number_may_be_missing(show: Show, tmp_path: Path, nothing: float | None) -> None:
+    tradeoffs = [round(0.1 * i, 1) for i in range(11)]
+    audit, whole = made.audit() | {"origin": None}, made.experiment("figure2", tradeoffs, ["club"]) | {"config": None}
+    assert f"{MISSING} %" in show(made.without_numbers(audit, nothing)).text
+    one_gone = made.without_numbers({"rows": whole["rows"][::2]}, nothing)["rows"]
+    for rows in (one_gone, one_gone + whole["rows"][1::2]):
+        page = show(figure2=whole | {"rows": rows})
+        assert len(table(page, "The paper, its protocol").cells()) == len(rows)
+        assert not re.search(r"\b(nan|inf|None)\b", (tmp_path / "report.html").read_text(encoding="utf-8"))
+
+
+def test_any_field_may_be_missing(show: Show) -> None:
+    for key in made.audit():
+        if key not in ("schema", "verdict"):
+            show({name: value for name, value in made.audit().items() if name != key})
+    whole = made.experiment("table2", variants=["club"])
+    for key in whole:
+        if key != "schema":
+            show(table2={name: value for name, value in whole.items() if name != key})
+    for key in whole["rows"][0]:
+        for nothing in ({}, {key: None}):
+            rows = [{name: value for name, value in row.items() if name != key} | nothing for row in whole["rows"]]
+            show(table2=whole | {"rows": rows})
+
+
+def test_a_class_without_a_name(show: Show) -> None:
+    content = made.audit()
+    content["map"] |= {"names": ["only one"], "class": [None, 5, *content["map"]["class"][2:]]}
+    assert "class 5" in show(content).text
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda text: text[: len(text) // 2], "cannot be shown"),
+        (lambda _: "", "cannot be shown"),
+        (lambda _: "[]", "its content is [], expected an object"),
+        (lambda _: "[" * 100_000, "cannot be shown"),
+        (lambda text: text.replace("audit/1", "audit/2"), "its schema is 'graphveil/audit/2'"),
+        (lambda text: text.replace('"chance": 0.302', '"chance": "much"', 1), "chance is 'much', expected a number"),
+        (lambda text: text.replace('"chance": 0.302', '"chance": 30.2', 1), "chance is 30.2, expected a share"),
+        (lambda text: text.replace('"chance": 0.302', '"chance": true', 1), "chance is True, expected a number"),
+        (lambda text: text.replace('"chance": 0.302', f'"chance": 1{"0" * 400}', 1), "expected a number below"),
+        (lambda text: text.replace('"chance": 0.302', f'"chance": 1{"0" * 5000}', 1), "cannot be shown"),
+        (lambda text: text.replace('"leaks"', '"fine"'), "verdict is 'fine', expected one of 'leaks'"),
+        (lambda text: text.replace('"needs": ["z"', '"needs": [7', 1), "attacks[0].needs[0] is 7, expected a text"),
+        (lambda text: text.replace('"x": [', '"x": [0.5, ', 1), "map.before has 401 x, 400 y and 400 classes"),
+        (lambda text: text.replace('"ci": [', '"ci": [0.1, ', 1), "expected a list of two numbers"),
+    ],
+)
+def test_a_wrong_audit_is_one_sentence(tmp_path: Path, change: Callable[[str], str], sentence: str) -> None:
+    before = json.dumps(made.audit())
+    assert change(before) != before
+    (tmp_path / "audit.json").write_text(change(before))
+    with pytest.raises(GraphveilError, match=re.escape(sentence)) as refused:
+        report(tmp_path / "audit.json", tmp_path / "report.html")
+    assert str(tmp_path / "audit.json") in str(refused.value)
+    assert len(str(refused.value)) < 500
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_wrong_experiments_and_histories(tmp_path: Path, show: Show) -> None:
+    whole = made.experiment("table2", variants=["club"])
+    for change, sentence in (
+        ({"paper": [0.5]}, "rows[0].paper has 1 numbers"),
+        ({"history": {"round": [1, 2], "utility": [0.5]}}, "rows[0].history are not equally long"),
+        ({"history": [1]}, "rows[0].history is [1], expected an object"),
+        ({"verdict": "fine"}, "rows[0].verdict is 'fine'"),
+    ):
+        with pytest.raises(GraphveilError, match=re.escape(sentence)):
+            show(table2=whole | {"rows": [whole["rows"][0] | change]})
+    with pytest.raises(GraphveilError, match="not every row has 3 texts"):
+        show(table1=made.table1() | {"rows": [["one"]]}, table2=whole)
+    made.write(tmp_path / "run" / "run.json", {"schema": "graphveil/run/1", "config": {"utility": "links"}})
+    (tmp_path / "run" / "history.parquet").write_bytes(b"PAR1 torn")
+    with pytest.raises(GraphveilError, match=r"history\.parquet cannot be shown"):
+        report(tmp_path / "run", tmp_path / "report.html")
+    pq.write_table(pa.table({"round": [0, 5], "utility": [float("nan"), 0.75]}), tmp_path / "run" / "history.parquet")
+    report(tmp_path / "run", tmp_path / "report.html")
+    assert table(parse(tmp_path / "report.html"), "Training curves, in percent").cells()[0][1:3] == ["5", "75.0"]
+
+
+@pytest.mark.parametrize("name", ["nothing", "empty", "other.txt"])
+def test_what_cannot_be_reported_on(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(GraphveilError, match=name):
+        report(tmp_path / name, tmp_path / "report.html")
+
+
+def test_a_report_overwrites_no_result(tmp_path: Path) -> None:
+    file = made.write(tmp_path / "audit.json", made.audit())
+    with pytest.raises(GraphveilError, match=r"give a name that ends in \.html"):
+        report(file, file)
+    assert json.loads(file.read_text()) == made.audit()
+
+
+# ----- what a file might smuggle in -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_no_text_becomes_markup(payload: str, show: Show, tmp_path: Path) -> None:
+    eleven = [round(0.1 * i, 1) for i in range(11)]
+    whole = made.experiment("figure2", eleven, ["unprotected", "club"])
+    whole["failed"] = [{"cell": "a", "fault": "b"}]
+    pages = [show(spoiled(made.audit(), payload)), show(table1=spoiled(made.table1(), payload), figure2=whole)]
+    pages.append(show(figure2=spoiled(whole, payload)))
+    config = {"utility": "links", "secret": "labels", "encoder": "gcn", "objective": "club", "deep": {"er": "x"}}
+    record = {"schema": "graphveil/run/1", "graph": "cora", "config": config, "scores": {"utility_metric": "auc"}}
+    made.write(tmp_path / "run" / "run.json", spoiled(record, payload))
+    made.write(tmp_path / "run" / "audit.json", spoiled(made.audit(), payload))
+    report(tmp_path / "run", tmp_path / "run.html")
+    for page in [*pages, parse(tmp_path / "run.html")]:
+        elements = page.all()[1:]
+        assert all(TAGS.fullmatch(one.tag) for one in elements)
+        assert not [name for one in elements for name in one.attributes if name.startswith("on")]
+        assert not [one for one in elements if {"src", "style", "xlink:href"} & set(one.attributes)]
+        assert {one.attributes["href"] or "" for one in elements if "href" in one.attributes} <= {
+            "data:,",
+            "#main",
+            *(f"#part-{i}" for i in range(1, 10)),
+        }
+        assert all(re.fullmatch(r"[a-z0-9 -]*", one.attributes.get("class") or "") for one in elements)
+        assert "".join(payload.split()) in "".join(page.text.split()), "the name itself is to be read"
+
+
+def test_half_a_surrogate_pair_is_written(show: Show) -> None:
+    assert "la?bels" in show(made.audit() | {"secret": "la\ud800bels"}).text
+
+
+def test_nothing_can_leave_the_page(tmp_path: Path, show: Show) -> None:
+    page = show(made.audit())
+    policy = next(one for one in page.all("meta") if one.attributes.get("http-equiv") == "Content-Security-Policy")
+    assert (policy.attributes["content"] or "").startswith(
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    )
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert not re.search(r"https?:|<script|@import|url\(", text)
+
+
+def spoiled(value: Any, payload: str, key: str = "") -> Any:
+    """Every text replaced, and every key that is a name."""
+    if isinstance(value, dict):
+        named = key in ("controls", "versions", "config", "deep")
+        return {
+            (f"{k} {payload}" if named and isinstance(v, list) else k): spoiled(v, payload, k) for k, v in value.items()
+        }
+    if isinstance(value, list):
+        return [spoiled(one, payload, key) for one in value]
+    return f"{value} {payload}" if isinstance(value, str) and key not in SWAPPED_NEVER else value
+
+
+def table(page: Element, title: str) -> Element:
+    """The one whose caption begins so."""
+    return next(one for one in page.all("table") if one.all("caption")[0].text.startswith(title))
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def signed(difference: float) -> str:
+    return f"{100 * difference:+.1f}".replace("-", MINUS)
