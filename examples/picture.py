@@ -2,19 +2,18 @@
 
     python examples/picture.py docs/before_after.png
 
-The left and middle panels are the first two principal components of z, coloured by the secret (the paper's topic).
+The left and middle panels are the map of the audit, 300 test nodes coloured by the secret (the paper's topic).
 """
 
 import sys
 from pathlib import Path
 
 import matplotlib as mpl
-import torch
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from torch import Tensor
 
 import graphveil as gv
+from graphveil.audit.map import draw
 
 
 def main(path: Path) -> None:
@@ -22,31 +21,27 @@ def main(path: Path) -> None:
     split = gv.Split.paper(graph, seed=0)
     tradeoffs = {"unprotected": 1.0, "protected": 0.5}
     veils = {title: gv.Veil(tradeoff=value).fit(graph, split) for title, value in tradeoffs.items()}
-    scores = {title: veil.score(graph, split) for title, veil in veils.items()}
+    z = {title: veil.transform(graph, split).numpy() for title, veil in veils.items()}
+    audits = {title: gv.audit(rows, graph, split, "labels", attacks="quick") for title, rows in z.items()}
 
     mpl.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
     figure, axes = plt.subplots(1, 3, figsize=(12, 4), width_ratios=(1, 1, 0.9), layout="constrained")
-    for axis, (title, veil) in zip(axes, veils.items(), strict=False):
-        draw_map(axis, veil.transform(graph, split), graph.y, f"{title}: z coloured by the secret")
-    draw_bars(axes[2], scores)
+    points = draw(audits["protected"].secret, z["protected"], z["unprotected"])
+    for axis, title, side in zip(axes, veils, ("before", "after"), strict=False):
+        axis.scatter(points[side]["x"], points[side]["y"], c=points["class"], cmap="tab10", s=12, linewidths=0)
+        axis.set(title=f"{title}: z coloured by the secret", xticks=[], yticks=[])
+    kept = {title: veil.score(graph, split).utility for title, veil in veils.items()}
+    draw_bars(axes[2], kept, audits)
     figure.savefig(path, dpi=150)
 
 
-def draw_map(axis: Axes, z: Tensor, y: Tensor, title: str) -> None:
-    z = (z - z.mean(dim=0)) / z.std(dim=0).clamp(min=1e-6)
-    _, _, directions = torch.pca_lowrank(z, q=2, niter=8)
-    x1, x2 = (z @ directions).t()
-    axis.scatter(x1, x2, c=y, cmap="tab10", s=4, alpha=0.7, linewidths=0)
-    axis.set(title=title, xticks=[], yticks=[])
-
-
-def draw_bars(axis: Axes, scores: dict[str, gv.Score]) -> None:
-    groups = ["links kept\n(test AUC)", "labels read by the\njoint adversary (accuracy)"]
-    for shift, (title, score), colour in zip((-0.2, 0.2), scores.items(), ("#9aa5b1", "#1f6feb"), strict=True):
-        values = [100 * score.utility, 100 * score.adversary]
+def draw_bars(axis: Axes, kept: dict[str, float], audits: dict[str, gv.Audit]) -> None:
+    groups = ["links kept\n(test AUC)", "labels read by the strongest\nfresh attack (accuracy)"]
+    for shift, title, colour in zip((-0.2, 0.2), audits, ("#9aa5b1", "#1f6feb"), strict=True):
+        values = [100 * kept[title], 100 * audits[title].strongest.headline.value]
         bars = axis.bar([i + shift for i in range(2)], values, width=0.38, label=title, color=colour)
         axis.bar_label(bars, fmt="%.1f")
-    for i, guess in enumerate((50, 100 * next(iter(scores.values())).adversary_chance)):
+    for i, guess in enumerate((50, 100 * next(iter(audits.values())).secret.chance)):
         axis.hlines(
             guess, i - 0.42, i + 0.42, colors="black", linestyles="dashed", label="guessing" if i == 0 else None
         )
@@ -55,5 +50,4 @@ def draw_bars(axis: Axes, scores: dict[str, gv.Score]) -> None:
 
 
 if __name__ == "__main__":
-    torch.manual_seed(0)  # pca_lowrank draws a start
     main(Path(sys.argv[1]))

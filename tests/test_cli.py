@@ -263,18 +263,52 @@ def test_an_interrupted_audit_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_reproduce_writes_tables_and_does_nothing_twice(tmp_path: Path, graphveil: Program) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- reproduce: begin -->\n<!-- reproduce: end -->\nafter\n")
     arguments = ["table2", "--dataset", "cora", "--encoder", "gcn", "--seeds", "1", "--jobs", "1", "--rounds", "1"]
-    done = graphveil("reproduce", *arguments, "--out", str(tmp_path))
+    done = graphveil("reproduce", *arguments, "--out", str(tmp_path), "--results", str(page))
     assert done.returncode == 0, done.stderr
     assert "unprotected" in done.stdout
+    assert "| kernel | cora | gcn | 0.5 | 1 |" in page.read_text()
+    assert page.read_text() == f"before\n<!-- reproduce: begin -->\n{(tmp_path / 'findings.md').read_text()}" + (
+        "\n<!-- reproduce: end -->\nafter\n"
+    )
+    assert "79.4" in (tmp_path / "report.html").read_text(), "the paper's number is on the page"
     files = {file: file.stat().st_mtime_ns for file in (tmp_path / "cells").iterdir()}
     assert len(files) == 5
     assert graphveil("reproduce", *arguments, "--out", str(tmp_path)).returncode == 0
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "cells").iterdir()} == files
-    for wrong, says in ((["table9"], "unknown experiment 'table9'"), (["table2", "--dataset", "x"], "unknown dataset")):
+    for wrong, says in (
+        (["table9"], "unknown experiment 'table9'"),
+        (["table2", "--dataset", "x"], "unknown dataset"),
+        (["table2", "--variant", "x"], "unknown variant"),
+        (["table2", "--results", str(tmp_path / "none.md")], "cannot be read"),
+    ):
         done = graphveil("reproduce", *wrong, "--out", str(tmp_path))
         assert done.returncode == 2
         assert says in done.stderr
+
+
+def test_a_report_of_a_run(tmp_path: Path, graphveil: Program) -> None:
+    run = tmp_path / "run"
+    protect = ["protect", "synthetic", "--secret", "secret", "--set", "rounds=4", "--out", str(run)]
+    assert graphveil(*protect).returncode == 0
+    done = graphveil("report", str(run))
+    assert done.returncode == 0, done.stderr
+    assert str(run / "report.html") in done.stdout
+    assert "synthetic" in (run / "report.html").read_text()
+    elsewhere = tmp_path / "new" / "page.html"
+    assert graphveil("report", str(run), "--out", str(elsewhere)).returncode == 0
+    assert elsewhere.exists()
+    for wrong, says in (
+        ([str(tmp_path / "nothing")], "cannot be shown"),
+        ([str(tmp_path)], "holds neither run.json nor"),
+        ([str(run), "--out", str(run / "run.json")], "ends in .html"),
+    ):
+        done = graphveil("report", *wrong)
+        assert done.returncode == 2
+        assert says in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_sweep_over_tradeoffs(tmp_path: Path, graphveil: Program) -> None:

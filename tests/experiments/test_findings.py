@@ -1,6 +1,7 @@
 """The page of findings: every number is from the rows, and what is not there is not said."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -87,13 +88,22 @@ def test_the_ends_of_the_figures() -> None:
     assert "at lambda 1 it is the unprotected run's to within 0.03 points" in text
 
 
-def test_results_hold_every_table_between_the_marks() -> None:
+def test_results_hold_every_table_between_the_marks(tmp_path: Path) -> None:
     text = results({"table2": TABLE2, "figure2": TABLE2}, {"table2": "Table 2", "figure2": "Figure 2"})
     assert "### Table 2" in text
     assert "<details><summary>5 points</summary>" in text
     assert text.count("| club | cora | gcn |") == 2
+    file = tmp_path / "RESULTS.md"
     page = "# Results\n<!-- reproduce: begin -->\nold\n<!-- reproduce: end -->\nrest\n"
-    assert put_between_marks(page, "reproduce", "new") == page.replace("old", "new")
+    file.write_text(page)
+    put_between_marks(file, None)
+    assert file.read_text() == page
+    put_between_marks(file, text)
+    assert file.read_text() == page.replace("old", text)
     for torn in ("", "<!-- reproduce: begin -->", "<!-- reproduce: end --><!-- reproduce: begin -->"):
+        file.write_text(torn)
         with pytest.raises(GraphveilError, match="put the lines <!-- reproduce: begin -->"):
-            put_between_marks(torn, "reproduce", "new")
+            put_between_marks(file, None)
+    for unreadable in (tmp_path, tmp_path / "none.md"):
+        with pytest.raises(GraphveilError, match="cannot be read"):
+            put_between_marks(unreadable, None)

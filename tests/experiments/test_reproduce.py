@@ -5,6 +5,8 @@ import io
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -149,6 +151,30 @@ def test_a_process_that_dies_costs_nobody_else_s_work(tmp_path: Path, monkeypatc
     assert [(cell.seed, "its process died" in fault) for cell, fault in failed] == [(1, True)]
     assert sorted(seen) == [0, 1, 2, 3]
     assert [read_result(cell, tmp_path) is not None for cell in todo] == [True, False, True, True]
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    """And what was finished by then is not done again."""
+    few = ["--dataset", "cora", "--encoder", "gcn", "--variant", "club", "--rounds", "1", "--jobs", "1"]
+    command = [sys.executable, "-m", "graphveil", "reproduce", "table2", *few, "--out", str(tmp_path)]
+    process = subprocess.Popen([*command, "--seeds", "50"], stdout=subprocess.DEVNULL, start_new_session=True)
+    finished = tmp_path / "cells"
+    deadline = time.monotonic() + 120
+    while not (finished.exists() and list(finished.glob("*.json"))) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    time.sleep(4)
+    before = {file: file.stat().st_mtime_ns for file in finished.glob("*.json")}
+    assert 0 < len(before) < 50
+    time.sleep(4)
+    assert set(finished.glob("*.json")) == set(before), "nobody goes on"
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)  # its group is empty
+    subprocess.run([*command, "--seeds", str(len(before))], check=True, stdout=subprocess.DEVNULL)
+    after = {file: file.stat().st_mtime_ns for file in finished.glob("*.json")}
+    kept = [file for file in before if after[file] == before[file]]
+    assert kept == list(before)
 
 
 def test_progress_is_told_while_others_still_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,19 +65,16 @@ def reproduce(
 
     if what not in ("table1", *NAMES, "all"):
         raise unknown("experiment", what, ("table1", *NAMES, "all"))
+    if results is not None:
+        put_between_marks(results, None)  # refuse a file without marks before anything runs
     if what in ("table1", "all"):
         show_table("table1", table1.COLUMNS, table1.table1(out, dataset))
     chosen = {name: load_experiment(name) for name in NAMES if what in (name, "all")}
-    text = results.read_text(encoding="utf-8") if results is not None else ""
-    if results is not None:
-        put_between_marks(text, "reproduce", "")  # refuse a file without marks before anything runs
     rows, failures = run_experiments(chosen, Asked(dataset, encoder, variant, seeds, rounds), out, jobs, device)
-    if not rows:
-        return
-    titles = {name: experiment.title for name, experiment in chosen.items()}
-    write_text(out / "findings.md", as_markdown(rows, titles))
+    text = as_markdown(rows, {name: experiment.title for name, experiment in chosen.items()})
+    write_text(out / "findings.md", text)
     if results is not None:
-        write_text(results, put_between_marks(text, "reproduce", as_markdown(rows, titles)))
+        put_between_marks(results, text)
     leave_if(failures)
 
 
@@ -133,7 +130,8 @@ def run_experiments(
         show_table(experiment.title, BRIEF, brief(rows))
         for cell, fault in failed:
             console.print(
-                f"failed: {cell.dataset} {cell.encoder} {cell.objective} seed {cell.seed}: {fault}", markup=False
+                f"failed: {cell.dataset} {cell.encoder} {cell.objective} {cell.tradeoff:g} seed {cell.seed}: {fault}",
+                markup=False,
             )
         failures += len(failed)
     report_results(out, out / "report.html")

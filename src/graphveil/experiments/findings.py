@@ -1,11 +1,13 @@
 """What the re-run says, in sentences whose every number is taken from the rows."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from statistics import fmean
 
 from graphveil.audit import Estimate
 from graphveil.errors import GraphveilError
 from graphveil.experiments.tables import SECRET_MARGIN, UTILITY_MARGIN, Row, markdown
+from graphveil.files import write_text
 
 Tables = Mapping[str, Sequence[Row]]
 """The rows of each experiment, by its name."""
@@ -33,15 +35,18 @@ def results(tables: Tables, titles: Mapping[str, str]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def put_between_marks(text: str, name: str, between: str) -> str:
-    """A text with what stood between two marks replaced."""
-    first, second = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    if first not in text or second not in text.partition(first)[2]:
-        raise GraphveilError(
-            f"the file has no place for the results: put the lines {first} and {second} where they go."
-        )
-    before, _, rest = text.partition(first)
-    return f"{before}{first}\n{between}\n{second}{rest.partition(second)[2]}"
+def put_between_marks(file: Path, between: str | None) -> None:
+    """Replace what stands between the marks of a file; None only looks whether they are there."""
+    first, second = "<!-- reproduce: begin -->", "<!-- reproduce: end -->"
+    try:
+        before, _, rest = file.read_text(encoding="utf-8").partition(first)
+    except (OSError, UnicodeDecodeError) as error:
+        raise GraphveilError(f"{file} cannot be read ({error}): give a Markdown file for the results.") from error
+    _, found, after = rest.partition(second)
+    if not found:
+        raise GraphveilError(f"{file} has no place for the results: put the lines {first} and {second} where they go.")
+    if between is not None:
+        write_text(file, f"{before}{first}\n{between}\n{second}{after}")
 
 
 def _unprotected(rows: Sequence[Row]) -> str:

@@ -1,6 +1,8 @@
 """Processes that work for an experiment, one thread each. One that dies costs nobody else's work."""
 
 import os
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, as_completed
 from typing import Any
@@ -64,10 +66,17 @@ class Workers:
 
 def _pool(jobs: int) -> Any:
     """joblib's processes: they survive an interrupt of the terminal, and a broken pool is replaced when asked for."""
-    return get_reusable_executor(max_workers=jobs, initializer=_one_thread)
+    return get_reusable_executor(max_workers=jobs, initializer=_begin, initargs=(os.getpid(),))
 
 
-def _one_thread() -> None:
-    """In a worker: one thread, and no GPU."""
+def _begin(parent: int) -> None:
+    """In a worker: one thread, no GPU, and an end when the parent is killed, which would leave it waiting for ever."""
     os.environ |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     torch.set_num_threads(1)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
