@@ -22,7 +22,7 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-results: $(READY)  ## RESULTS.md and docs/report.html: all of the paper, five seeds (a GPU's half hour, or a day)
+results: $(READY)  ## RESULTS.md and docs/report.html: all of the paper, five seeds (wants a GPU)
 	$(BIN)/graphveil reproduce all --seeds 5 --device auto --results RESULTS.md
 	cp runs/paper/report.html docs/report.html
 

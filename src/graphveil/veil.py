@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ from graphveil.training.recipes import Adversary, Recipe, default_recipe
 from graphveil.training.targets import answers, auc, guessing, judged, reading, secret_target, utility_target
 
 SCHEMA = "graphveil/run/1"
+ALGORITHM = 2
+"""Counted up when the same configuration trains to another end: what was begun before cannot be gone on with."""
 CHECKPOINT_EVERY = 20
 
 
@@ -300,7 +302,8 @@ class Veil:
 
     def _fingerprint(self, graph: Data, split: Split, training: Training) -> str:
         """All that decides where a training ends, the first weights included: modules may be the caller's own."""
-        text = json.dumps([SCHEMA, self.config(), digest(graph), split.digest()], sort_keys=True, default=str)
+        made_by = [SCHEMA, ALGORITHM, [column.name for column in fields(Round)]]
+        text = json.dumps([made_by, self.config(), digest(graph), split.digest()], sort_keys=True, default=str)
         start = safetensors.torch.save(training.best)
         return hashlib.sha256(text.encode() + start).hexdigest()
 

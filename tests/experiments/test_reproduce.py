@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from graphveil import veil as veil_module
 from graphveil.audit import Estimate
 from graphveil.errors import GraphveilError
 from graphveil.experiments import cells as cells_module
 from graphveil.experiments import reproduce as reproduce_module
 from graphveil.experiments.cells import Cell, finish, read_result, train, write_result
-from graphveil.experiments.reproduce import Asked, batches, cells, run_cell, run_experiment, run_missing
+from graphveil.experiments.reproduce import Asked, batches, cells, run_cell, run_experiment, run_missing, select
 from graphveil.experiments.spec import NAMES, Experiment, load_experiment, parse
 from graphveil.experiments.table1 import table1
 from graphveil.experiments.tables import Row, comma_separated, latex, markdown, over_seeds
@@ -95,12 +96,18 @@ def test_what_is_asked_for_and_what_is_not_known() -> None:
     assert len(groups) == 11
     assert all(len(group) == 3 for group in groups.values())
     assert len(cells(experiment, Asked())) == 11 * 9
-    some = cells(load_experiment("table2"), Asked(variants=["club", "kernel"]))
-    assert {variant for variant, *_ in some} == {"club", "kernel"}
+    both = {name: load_experiment(name) for name in ("table2", "figure2")}
+    assert list(select(both, Asked(variants=["club"]))) == ["table2"]
+    chosen = select(both, Asked(variants=["club", "kernel"]))
+    assert [list(one.variants) for one in chosen.values()] == [["club", "kernel"], ["kernel"]]
     with pytest.raises(GraphveilError, match="unknown dataset 'corra'"):
         cells(experiment, Asked(["corra"]))
-    with pytest.raises(GraphveilError, match="unknown variant 'clubb'"):
-        cells(experiment, Asked(variants=["clubb"]))
+    for wrong, says in (
+        (Asked(variants=["clubb"]), "unknown variant 'clubb'"),
+        (Asked(encoders=["gtc"]), "unknown encoder 'gtc'"),
+    ):
+        with pytest.raises(GraphveilError, match=says):
+            select(both, wrong)
 
 
 def test_a_result_that_was_torn_edited_or_is_another_s_is_run_again(tmp_path: Path) -> None:
@@ -127,12 +134,12 @@ def test_a_failed_cell_is_named_and_the_others_go_on(tmp_path: Path, monkeypatch
     monkeypatch.setattr(reproduce_module, "run_cell", run)
     seen: list[tuple[int, str | None]] = []
     todo = [replace(TINY, seed=seed) for seed in range(3)]
-    failed = run_missing(todo, tmp_path, 1, "cpu", lambda cell, fault: seen.append((cell.seed, fault)))
+    failed = run_missing(todo, tmp_path, 1, lambda cell, fault: seen.append((cell.seed, fault)))
     assert [(cell.seed, fault) for cell, fault in failed] == [(1, "no such luck")]
     assert sorted(seed for seed, _ in seen) == [0, 1, 2]
     assert [read_result(cell, tmp_path) is not None for cell in todo] == [True, False, True]
     seen.clear()
-    run_missing(todo, tmp_path, 1, "cpu", lambda cell, fault: seen.append((cell.seed, fault)))
+    run_missing(todo, tmp_path, 1, lambda cell, fault: seen.append((cell.seed, fault)))
     assert [seed for seed, _ in seen] == [1], "finished cells are never redone"
 
 
@@ -147,7 +154,7 @@ def test_a_process_that_dies_costs_nobody_else_s_work(tmp_path: Path, monkeypatc
     monkeypatch.setattr(reproduce_module, "run_cell", run)
     seen: list[int] = []
     todo = [replace(TINY, seed=seed) for seed in range(4)]
-    failed = run_missing(todo, tmp_path, 2, "cpu", lambda cell, _: seen.append(cell.seed))
+    failed = run_missing(todo, tmp_path, 2, lambda cell, _: seen.append(cell.seed))
     assert [(cell.seed, "its process died" in fault) for cell, fault in failed] == [(1, True)]
     assert sorted(seen) == [0, 1, 2, 3]
     assert [read_result(cell, tmp_path) is not None for cell in todo] == [True, False, True, True]
@@ -185,7 +192,7 @@ def test_progress_is_told_while_others_still_run(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(reproduce_module, "run_cell", run)
     when: list[float] = []
     todo = [replace(TINY, seed=seed) for seed in range(2)]
-    run_missing(todo, tmp_path, 2, "cpu", lambda *_: when.append(time.monotonic()))
+    run_missing(todo, tmp_path, 2, lambda *_: when.append(time.monotonic()))
     assert when[1] - when[0] > 1
 
 
@@ -198,15 +205,17 @@ def test_a_gpu_trains_cells_in_batches_and_they_come_out_as_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine of this test need not have one: the CPU does the same work."""
-    monkeypatch.setattr(reproduce_module, "pick_device", lambda _: torch.device("cuda"))
     todo = [replace(TINY, seed=seed, tradeoff=tradeoff, rounds=2) for seed in (0, 1) for tradeoff in (0.5, 1.0)]
     other = replace(TINY, objective="kernel", rounds=2)
     assert sorted(len(batch) for batch in batches([*todo, other])) == [1, 4]
-    assert run_missing([*todo, other], tmp_path / "batch", 1, "cpu", nobody_looks) == []
-    for cell in todo:
-        (trained,) = train([cell], "cpu")
+    on_gpu = [replace(cell, device="cuda") for cell in [*todo, other]]
+    assert on_gpu[0].key != todo[0].key
+    monkeypatch.setattr(veil_module, "pick_device", lambda _: torch.device("cpu"))
+    assert run_missing(on_gpu, tmp_path / "batch", 1, nobody_looks) == []
+    for cell, batched in zip(todo, on_gpu, strict=False):
+        (trained,) = train([cell])
         finish(trained, tmp_path / "alone")
-        together, alone = (read_result(cell, tmp_path / way) for way in ("batch", "alone"))
+        together, alone = read_result(batched, tmp_path / "batch"), read_result(cell, tmp_path / "alone")
         assert together is not None
         assert alone is not None
         assert together["utility"] == pytest.approx(alone["utility"], abs=2e-3)
@@ -215,15 +224,15 @@ def test_a_gpu_trains_cells_in_batches_and_they_come_out_as_alone(
 
 
 def test_one_bad_cell_does_not_cost_its_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fussy(batch: list[Cell], device: str) -> list[cells_module.Trained]:
+    def fussy(batch: list[Cell]) -> list[cells_module.Trained]:
         if any(cell.seed == 1 for cell in batch):
             raise GraphveilError("diverged")
-        return train(batch, device)
+        return train(batch)
 
-    monkeypatch.setattr(reproduce_module, "pick_device", lambda _: torch.device("cuda"))
+    monkeypatch.setattr(veil_module, "pick_device", lambda _: torch.device("cpu"))
     monkeypatch.setattr(reproduce_module, "train", fussy)
-    todo = [replace(TINY, seed=seed) for seed in range(3)]
-    failed = run_missing(todo, tmp_path, 1, "cpu", nobody_looks)
+    todo = [replace(TINY, seed=seed, device="cuda") for seed in range(3)]
+    failed = run_missing(todo, tmp_path, 1, nobody_looks)
     assert [(cell.seed, fault) for cell, fault in failed] == [(1, "diverged")]
     assert [read_result(cell, tmp_path) is not None for cell in todo] == [True, False, True]
 
@@ -236,7 +245,7 @@ def test_a_trade_off_of_one_is_the_unprotected_run_exactly(problem: str) -> None
     (plain,) = (group[0] for key, group in cells(experiment, asked).items() if key[3] == 1)
     (last,) = (group[0] for key, group in cells(figure, asked).items() if key[3] == 1)
     assert plain != last
-    one, other = (train([replace(cell, dataset="synthetic")], "cpu")[0] for cell in (plain, last))
+    one, other = (train([replace(cell, dataset="synthetic")])[0] for cell in (plain, last))
     assert (one.z == other.z).all()
     assert one.score.utility == other.score.utility
 
@@ -295,6 +304,22 @@ def test_a_whole_table_from_saved_results(tmp_path: Path, monkeypatch: pytest.Mo
     assert counts == [(15, 15)]
 
 
+def test_an_adversary_that_is_reliably_wrong_about_links_has_told_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(cell: Cell, folder: Path) -> None:
+        write_result(cell, folder, made_up("table3", 0.80, 0.1 if cell.seed else 0.9, 0.95) | {"class_matched": 0.9})
+
+    monkeypatch.setattr(reproduce_module, "run_cell", run)
+    asked = Asked(["cora"], ["gcn"], seeds=3)
+    rows, _ = run_experiment("table3", load_experiment("table3"), asked, tmp_path)
+    (club,) = (row for row in rows if row.variant == "club")
+    assert club.protocol.value == pytest.approx(0.9)
+    assert club.verdict == "not reproduced"
+    rows, _ = run_experiment("table3", load_experiment("table3"), replace(asked, rounds=1), tmp_path)
+    assert {row.verdict for row in rows} == {""}, "a look at whether it runs is not held against the paper"
+
+
 def estimate(value: float, half: float = 0.005) -> Estimate:
     return Estimate(value, value - half, value + half)
 
@@ -336,6 +361,7 @@ def test_the_verdict_of_a_cell(variant: str, utility: float, protocol: float, ve
     experiment = load_experiment("table2")
     row = a_row(variant, estimate(utility), estimate(protocol), experiment.paper(variant, "cora", "gcn"))
     assert row.verdict == verdict
+    assert replace(row, flagged=0.2).verdict == ("reproduced" if verdict == "better" else verdict)
     assert replace(row, seeds=1).verdict == ""
     assert replace(row, paper=None).verdict == ""
 
@@ -348,6 +374,7 @@ def test_the_verdict_of_a_cell(variant: str, utility: float, protocol: float, ve
         (estimate(0.95, 0.08), estimate(0.30, 0.20), ""),  # anything from better to much worse
         (estimate(0.60, 0.08), estimate(0.30, 0.20), "not reproduced"),  # whatever the secret, the utility is gone
         (estimate(0.86, 0.08), estimate(0.10, 0.10), "reproduced"),  # down to the margin at worst
+        (estimate(0.76, 0.045), estimate(0.10, 0.10), ""),  # beyond the margin, but holds the paper's own number
     ],
 )
 def test_a_wide_interval_may_still_be_clear(utility: Estimate, protocol: Estimate, verdict: str) -> None:

@@ -70,6 +70,26 @@ def test_neither_scale_nor_place_of_the_embeddings_hides_anything(labels: NodeCl
     assert moved.item() == pytest.approx(plain.item(), rel=2e-2)
 
 
+def test_a_node_that_is_sent_far_away_hides_nothing(labels: NodeClasses) -> None:
+    z = embedding(labels, secret=True)
+    plain = nats(labels, Rows(z, train(labels)), draws())
+    for distance in (1e2, 1e3, 1e4):
+        far = z.clone()
+        far[train(labels).index[0]] *= distance
+        assert nats(labels, Rows(far, train(labels)), draws()) > 0.7 * plain
+        assert probe(labels, far, train(labels), labels.val, draws()) > 0.97
+
+
+def test_few_examples_do_not_make_noise_look_like_a_secret(labels: NodeClasses) -> None:
+    """With 60 examples and 262 features anything could be explained, if the ridge did not grow."""
+    few = Examples(train(labels).index[::8], train(labels).y[::8])
+    assert few.y.numel() < 70
+    entropy = float(-(labels.prior * labels.prior.log()).sum())
+    told, silent = (nats(labels, Rows(embedding(labels, secret), few), draws()) for secret in (True, False))
+    assert silent < entropy
+    assert told > 2 * silent
+
+
 def test_following_the_gradient_takes_the_secret_away(labels: NodeClasses) -> None:
     """What is hidden from this reader is hidden from the next, which looks through other projections."""
     z = embedding(labels, secret=True).requires_grad_()

@@ -11,7 +11,7 @@ import graphveil as gv
 from graphveil.models.layers import Affine
 from graphveil.training.loop import Training
 from graphveil.training.objectives import cross_entropy, vclub
-from graphveil.training.targets import Rows
+from graphveil.training.targets import Examples, Rows
 from graphveil.veil import start
 
 
@@ -274,8 +274,29 @@ def test_the_selection_score_by_hand(small: Data, small_split: gv.Split, quick: 
 def test_the_better_of_the_two_readers_selects(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
     run = training(small, small_split, quick, tradeoff=0.6)
     assert score(run, 0.9, 0.0, probe=1.0) == score(run, 0.9, 1.0, probe=0.0) == pytest.approx(0.6 * 0.8 - 0.4)
-    ascending = training(small, small_split, quick, objective="published", tradeoff=0.6)
-    assert score(ascending, 0.9, 1.0) == pytest.approx(0.6 * 0.8), "who makes itself wrong is not asked"
+    for tradeoff in (0.6, 0.0):
+        ascending = training(small, small_split, quick, objective="published", tradeoff=tradeoff)
+        assert score(ascending, 0.9, 1.0) == pytest.approx(0.8), "who makes itself wrong is not asked"
+
+
+def test_a_run_that_hides_nothing_is_not_probed_and_not_hurt_in_a_batch(small: Data, quick: gv.Recipe) -> None:
+    """Whatever the secret's gradient is, infinite for one, it is none of the affair of a run at trade-off 1."""
+    splits = [gv.Split.proportional(small, seed) for seed in (0, 1)]
+    batch = [
+        gv.Veil(recipe=quick, seed=seed, tradeoff=tradeoff, device="cpu") for seed, tradeoff in ((0, 1.0), (1, 0.5))
+    ]
+    run = start(batch, small, splits)
+    real = run._secret_gradient
+
+    def broken(z: Tensor, examples: Examples) -> Tensor:
+        return real(z, examples) * torch.tensor([torch.nan, 1.0])[:, None, None]
+
+    run._secret_gradient = broken  # type: ignore[method-assign]
+    run.run()
+    assert [record.diverged for record in run.records] == [None, None]
+    probes = [[done.probe for done in record.history if not math.isnan(done.utility)] for record in run.records]
+    assert all(math.isnan(value) for value in probes[0])
+    assert not any(math.isnan(value) for value in probes[1])
 
 
 def score(run: Training, utility: float, adversary: float, probe: float | None = None) -> float:

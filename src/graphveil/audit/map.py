@@ -9,17 +9,21 @@ from sklearn.manifold import TSNE
 from graphveil.audit.attacks import standardised
 from graphveil.audit.secret import LinkSecret, Secret
 
-POINTS = 300
+POINTS, FEWEST = 300, 5
 
 
-def draw(secret: Secret, z: np.ndarray, before: np.ndarray | None = None, seed: int = 0) -> Mapping[str, Any]:
+def draw(secret: Secret, z: np.ndarray, before: np.ndarray | None = None, seed: int = 0) -> Mapping[str, Any] | None:
     """Up to 300 test examples of a secret as t-SNE places them: nodes, or pairs by their differences and products.
+
+    None where there are too few to draw.
 
     Args:
         before: other embeddings of the same nodes, drawn beside, such as an unprotected encoder's.
 
     The picture shows secrets: it is for those who may see them.
     """
+    if len(secret.test.y) < FEWEST:
+        return None
     chosen = np.random.default_rng(seed).permutation(len(secret.test.y))[:POINTS]
     is_pairs = isinstance(secret, LinkSecret)
     y = secret.test.y[chosen]
@@ -41,7 +45,7 @@ def _view(secret: Secret, z: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
 
 def _plane(x: np.ndarray, seed: int) -> dict[str, list[float]]:
-    scaled = standardised(x)
+    scaled = standardised(np.pad(x, ((0, 0), (0, max(0, 2 - x.shape[1])))))  # a plane wants two columns to begin with
     # exact ties, as collapsed embeddings have, would divide by zero inside
     jitter = 1e-6 * np.random.default_rng(seed).standard_normal(scaled.shape)
     perplexity = min(30.0, (len(x) - 1) / 3)

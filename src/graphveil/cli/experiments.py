@@ -18,6 +18,7 @@ from graphveil.cli.shared import (
     report_results,
     show_table,
 )
+from graphveil.errors import GraphveilError
 
 if TYPE_CHECKING:
     from graphveil.experiments.reproduce import Asked
@@ -59,22 +60,28 @@ def reproduce(
     from graphveil.experiments import table1
     from graphveil.experiments.findings import put_between_marks
     from graphveil.experiments.findings import results as as_markdown
-    from graphveil.experiments.reproduce import Asked
+    from graphveil.experiments.reproduce import Asked, select
     from graphveil.experiments.spec import NAMES, load_experiment
     from graphveil.files import write_text
 
     if what not in ("table1", *NAMES, "all"):
         raise unknown("experiment", what, ("table1", *NAMES, "all"))
+    asked = Asked(dataset, encoder, variant, seeds, rounds)
+    chosen = select({name: load_experiment(name) for name in NAMES if what in (name, "all")}, asked)
     if results is not None:
+        if what != "all" or dataset or encoder or variant or rounds:
+            raise GraphveilError(
+                "--results is for all of the paper: leave out --dataset, --encoder, --variant, --rounds."
+            )
         put_between_marks(results, None)  # refuse a file without marks before anything runs
     if what in ("table1", "all"):
         show_table("table1", table1.COLUMNS, table1.table1(out, dataset))
-    chosen = {name: load_experiment(name) for name in NAMES if what in (name, "all")}
-    rows, failures = run_experiments(chosen, Asked(dataset, encoder, variant, seeds, rounds), out, jobs, device)
-    text = as_markdown(rows, {name: experiment.title for name, experiment in chosen.items()})
-    write_text(out / "findings.md", text)
-    if results is not None:
-        put_between_marks(results, text)
+    rows, failures = run_experiments(chosen, asked, out, jobs, device)
+    if rows:
+        text = as_markdown(rows, {name: experiment.title for name, experiment in chosen.items()})
+        write_text(out / "findings.md", text)
+        if results is not None:
+            put_between_marks(results, text)
     leave_if(failures)
 
 
@@ -104,7 +111,7 @@ def sweep(
     from graphveil.experiments.reproduce import Asked
 
     experiment = spec.sweep(graph, utility, secret, encoder, objective, tradeoff, split)
-    load(graph)  # refuse an unknown graph before any worker starts
+    spec.check_targets(load(graph), utility, secret)  # refuse before any worker starts
     _, failures = run_experiments({"sweep": experiment}, Asked(seeds=seeds, rounds=rounds), out, jobs, device)
     leave_if(failures)
 

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,9 @@ from graphveil.review import utility_of
 from graphveil.together import fit_together
 from graphveil.training.loop import Round
 from graphveil.training.recipes import Adversary, default_recipe
-from graphveil.veil import Score, Veil, versions
+from graphveil.veil import ALGORITHM, Score, Veil, versions
 
-SCHEMA = "graphveil/cell/2"
+SCHEMA = "graphveil/cell/3"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Cell:
     """All that decides one result.
 
     Args:
+        device: "cpu" or "cuda"; a GPU adds in another order.
+        length: times the recipe's rounds and patience.
         rounds: other than the recipe's, for a look at whether it runs.
     """
 
@@ -45,16 +48,27 @@ class Cell:
     split: str
     message_edges: str
     seed: int
+    device: str = "cpu"
+    length: int = 1
     rounds: int | None = None
 
-    def veil(self, device: str = "cpu") -> Veil:
+    def veil(self) -> Veil:
         """The estimator of this cell."""
         recipe = default_recipe(self.utility, self.encoder)
+        recipe = recipe.but(rounds=self.length * recipe.rounds, patience=self.length * recipe.patience)
         if self.rounds is not None:
             recipe = recipe.but(rounds=self.rounds, warmup=0)
         adversary = Adversary(self.adversary, self.steps, self.knows)  # type: ignore[arg-type]
         return Veil(
-            self.utility, self.secret, self.encoder, self.tradeoff, self.objective, adversary, recipe, self.seed, device
+            self.utility,
+            self.secret,
+            self.encoder,
+            self.tradeoff,
+            self.objective,
+            adversary,
+            recipe,
+            self.seed,
+            self.device,
         )
 
     def parts(self, graph: Data) -> Split:
@@ -64,13 +78,18 @@ class Cell:
     @property
     def key(self) -> str:
         """A hash of the resolved configuration and of the versions it runs on."""
-        text = json.dumps([SCHEMA, asdict(self), self.veil().config(), versions()], sort_keys=True)
+        text = json.dumps([SCHEMA, ALGORITHM, asdict(self), self.veil().config(), made_with()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def file(self, folder: Path) -> Path:
         """Where the result lies."""
         words = (self.dataset, self.encoder, self.utility, self.objective, f"{self.tradeoff:g}", self.seed)
         return folder / f"{'-'.join(map(str, words))}-{self.key[:12]}.json"
+
+
+def made_with() -> dict[str, str]:
+    """The versions that training and audit depend on."""
+    return versions() | {name: version(name) for name in ("scikit-learn", "scipy")}
 
 
 def read_result(cell: Cell, folder: Path) -> dict[str, Any] | None:
@@ -92,10 +111,10 @@ class Trained:
     history: list[Round]
 
 
-def train(cells: Sequence[Cell], device: str) -> list[Trained]:
+def train(cells: Sequence[Cell]) -> list[Trained]:
     """Train cells that differ in seed and trade-off only; several at once are one batched problem."""
     graph = load(cells[0].dataset)
-    veils = [cell.veil(device) for cell in cells]
+    veils = [cell.veil() for cell in cells]
     splits = [cell.parts(graph) for cell in cells]
     if len(veils) == 1:
         veils[0].fit(graph, splits[0])
@@ -152,7 +171,7 @@ def summary(found: Audit) -> dict[str, Any]:
 
 def write_result(cell: Cell, folder: Path, found: dict[str, Any]) -> None:
     """With a digest of itself, so that an edited file is noticed."""
-    result = {"schema": SCHEMA, "key": cell.key, "cell": asdict(cell), "versions": versions(), **found}
+    result = {"schema": SCHEMA, "key": cell.key, "cell": asdict(cell), "versions": made_with(), **found}
     write_json(cell.file(folder), result | {"sha256": _digest(result)})
 
 

@@ -1,7 +1,7 @@
 """Run the cells of an experiment that are not there yet, and say how it goes."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from graphveil.data import load
 from graphveil.errors import GraphveilError, unknown
 from graphveil.experiments.cells import Cell, Trained, finish, read_result, train
 from graphveil.experiments.saved import experiment_record
-from graphveil.experiments.spec import Experiment
+from graphveil.experiments.spec import Experiment, Variant
 from graphveil.experiments.tables import Row, comma_separated, latex, markdown, row
 from graphveil.experiments.workers import Workers
 from graphveil.files import hold_lock, write_json, write_text
@@ -41,14 +41,16 @@ def run_experiment(
 ) -> tuple[list[Row], list[tuple[Cell, str]]]:
     """Run what is missing of an experiment, and write its table as Markdown, CSV and LaTeX into `out`.
 
+    With fewer rounds than the recipe's nothing is held against the paper.
+
     Args:
         on_done: called with (done, total, fault or None), first with what was there already.
     """
-    groups = cells(experiment, asked)
+    groups = cells(experiment, asked, pick_device(device).type)
     todo = [cell for group in groups.values() for cell in group]
     folder = out / "cells"
     busy = f"another process is writing to {out}: wait for it, or choose another folder."
-    with hold_lock(out / ".lock", 0, busy):
+    with hold_lock(out / ".lock", 0, busy), hold_lock(folder / ".lock", 0, busy):
         done = sum(read_result(cell, folder) is not None for cell in todo)
 
         def count(_: Cell, fault: str | None) -> None:
@@ -59,30 +61,46 @@ def run_experiment(
 
         if on_done is not None:
             on_done(done, len(todo), None)
-        failed = run_missing(todo, folder, jobs, device, count)
+        failed = run_missing(todo, folder, jobs, count)
         found = {
             key: [result for cell in group if (result := read_result(cell, folder)) is not None]
             for key, group in groups.items()
         }
         found = {key: results for key, results in found.items() if results}
-        rows = [row(experiment, key, results) for key, results in found.items()]
+        rows = [row(experiment, key, results, judge=asked.rounds is None) for key, results in found.items()]
         for suffix, text in (
             ("md", markdown(rows)),
             ("csv", comma_separated(rows)),
             ("tex", latex(rows, experiment.title)),
         ):
             write_text(out / f"{name}.{suffix}", text)
-        write_json(out / f"{name}.json", experiment_record(name, experiment, rows, list(found.values()), failed))
+        write_json(
+            out / f"{name}.json",
+            experiment_record(name, experiment, rows, list(found.values()), failed) | {"asked": asdict(asked)},
+        )
     return rows, failed
 
 
-def cells(experiment: Experiment, asked: Asked) -> dict[tuple[str, str, str, float], list[Cell]]:
+def select(experiments: Mapping[str, Experiment], asked: Asked) -> dict[str, Experiment]:
+    """Those of the experiments that have a variant that is asked for; what none of them has is refused."""
+    known = {name for experiment in experiments.values() for name in experiment.variants}
+    _chosen("variant", asked.variants, sorted(known))
+    chosen = {
+        name: replace(experiment, variants=_only(experiment.variants, asked.variants))
+        for name, experiment in experiments.items()
+    }
+    chosen = {name: experiment for name, experiment in chosen.items() if experiment.variants}
+    for experiment in chosen.values():
+        cells(experiment, asked)  # refuses a data set or an encoder that is not known before anything runs
+    return chosen
+
+
+def cells(experiment: Experiment, asked: Asked, device: str = "cpu") -> dict[tuple[str, str, str, float], list[Cell]]:
     """The cells of each (variant, data set, encoder, trade-off), one a seed."""
     found: dict[tuple[str, str, str, float], list[Cell]] = {}
     for dataset in _chosen("dataset", asked.datasets, experiment.datasets):
         for encoder in _chosen("encoder", asked.encoders, experiment.encoders):
-            for name in _chosen("variant", asked.variants, list(experiment.variants)):
-                variant = experiment.variants[name]
+            for name, variant in experiment.variants.items():
                 for tradeoff in variant.tradeoffs:
                     found[name, dataset, encoder, tradeoff] = [
                         Cell(
@@ -98,6 +116,8 @@ def cells(experiment: Experiment, asked: Asked) -> dict[tuple[str, str, str, flo
                             split=experiment.split,
                             message_edges=experiment.message_edges,
                             seed=seed,
+                            device=device,
+                            length=variant.length,
                             rounds=asked.rounds,
                         )
                         for seed in range(asked.seeds or experiment.seeds)
@@ -106,7 +126,7 @@ def cells(experiment: Experiment, asked: Asked) -> dict[tuple[str, str, str, flo
 
 
 def run_missing(
-    todo: Sequence[Cell], folder: Path, jobs: int, device: str, on_done: Callable[[Cell, str | None], None]
+    todo: Sequence[Cell], folder: Path, jobs: int, on_done: Callable[[Cell, str | None], None]
 ) -> list[tuple[Cell, str]]:
     """Run every cell whose result is not there or cannot be trusted; gives those that failed, and why.
 
@@ -126,17 +146,16 @@ def run_missing(
     missing = sorted((cell for cell in todo if read_result(cell, folder) is None), key=lambda cell: cell.key)
     workers = Workers(jobs, settle)
     try:
-        if pick_device(device).type == "cpu":
-            for cell in missing:
+        for cell in missing:
+            if cell.device == "cpu":
                 workers.submit(cell, partial(run_cell, cell, folder))
-        else:
-            for batch in batches(missing):
-                for cell, trained in _train_batch(batch, device):
-                    if isinstance(trained, str):
-                        settle(cell, trained)
-                    else:
-                        workers.submit(cell, partial(finish_cell, trained, folder))
-                workers.settle_done()
+        for batch in batches([cell for cell in missing if cell.device != "cpu"]):
+            for cell, trained in _train_batch(batch):
+                if isinstance(trained, str):
+                    settle(cell, trained)
+                else:
+                    workers.submit(cell, partial(finish_cell, trained, folder))
+            workers.settle_done()
         workers.finish()
     except BaseException:  # above all Ctrl-C
         workers.stop()
@@ -156,22 +175,22 @@ def batches(cells: Sequence[Cell]) -> list[list[Cell]]:
     return found
 
 
-def _train_batch(batch: Sequence[Cell], device: str) -> Iterator[tuple[Cell, Trained | str]]:
+def _train_batch(batch: Sequence[Cell]) -> Iterator[tuple[Cell, Trained | str]]:
     """Each cell trained, or why it could not be; if a batch fails, its cells are trained one by one."""
     try:
-        yield from zip(batch, train(batch, device), strict=True)
+        yield from zip(batch, train(batch), strict=True)
     except Exception as error:  # whatever it is, it must not cost the other cells
         if len(batch) == 1:
             yield batch[0], _sentence(error)
             return
         for cell in batch:
-            yield from _train_batch([cell], device)
+            yield from _train_batch([cell])
 
 
 def run_cell(cell: Cell, folder: Path) -> str | None:
     """Train and audit one cell in a process of its own; a fault is a sentence, so that the others go on."""
     try:
-        (trained,) = train([cell], "cpu")
+        (trained,) = train([cell])
         finish(trained, folder)
     except Exception as error:
         return _sentence(error)
@@ -189,6 +208,10 @@ def finish_cell(trained: Trained, folder: Path) -> str | None:
 
 def _sentence(error: Exception) -> str:
     return str(error) if isinstance(error, GraphveilError) else f"{type(error).__name__}: {error}"
+
+
+def _only(variants: Mapping[str, Variant], asked: Sequence[str] | None) -> dict[str, Variant]:
+    return {name: variant for name, variant in variants.items() if asked is None or name in asked}
 
 
 def _chosen(kind: str, asked: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:

@@ -6,8 +6,9 @@ from importlib.resources import files
 from typing import Any, TypeVar
 
 import yaml
+from torch_geometric.data import Data
 
-from graphveil.data import SPLITS
+from graphveil.data import SPLITS, node_classes
 from graphveil.data.split import default_message_edges
 from graphveil.errors import GraphveilError, unknown
 from graphveil.models import ENCODERS
@@ -18,13 +19,18 @@ NAMES = ("table2", "table3", "figure2", "figure3")
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to train: an objective at some trade-offs, against an adversary for each encoder (None: the default)."""
+    """One way to train: an objective at some trade-offs, against an adversary for each encoder (None: the default).
+
+    Args:
+        length: times the recipe's rounds and patience.
+    """
 
     objective: str
     tradeoffs: Sequence[float]
     adversary: Mapping[str, str | None]
     steps: int
     knows: str
+    length: int = 1
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,15 @@ def sweep(
         papers_attacker="bilinear" if secret == "links" else "logistic regression, few",
         published={},
     )
+
+
+def check_targets(graph: Data, utility: str, secret: str) -> None:
+    """Refuse what the graph does not have, and to hide what is kept."""
+    if utility == secret:
+        raise GraphveilError(f"utility and secret are both {utility!r}: what is kept cannot be hidden.")
+    for name in (utility, secret):
+        if name != "links":
+            node_classes(graph, name)
 
 
 def load_experiment(name: str) -> Experiment:

@@ -7,6 +7,7 @@ import yaml
 
 from graphveil.data import load
 from graphveil.data.graph import undirected_pairs
+from graphveil.errors import unknown
 from graphveil.experiments.tables import simple_tables
 from graphveil.files import write_json, write_text
 
@@ -19,6 +20,9 @@ COLUMNS = ("graph", "nodes: paper", "here", "edges: paper", "distinct links here
 def table1(out: Path, datasets: list[str] | None = None) -> list[list[str]]:
     """One row a graph, written as Markdown, CSV and LaTeX into `out`."""
     printed = yaml.safe_load(files("graphveil.experiments").joinpath("table1.yaml").read_text(encoding="utf-8"))
+    for name in datasets or ():
+        if name not in printed:
+            raise unknown("dataset", name, printed)
     rows = []
     for name, paper in printed.items():
         if datasets is not None and name not in datasets:

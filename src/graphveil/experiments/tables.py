@@ -48,7 +48,8 @@ class Row:
 
     Args:
         protocol: the reading of the paper's own attacker: fresh on unprotected embeddings, trained along otherwise,
-            and there from float32 probabilities, as is usual.
+            and there from float32 probabilities, as is usual. An AUC below one half counts as much above: who is
+            reliably wrong about links tells as much as who is right.
         fresh_attack: the one that was the strongest most often.
         finer: the class-matched AUC of links, the balanced accuracy of a node secret.
         floor: what the utility implies if it is perfect, where that is known.
@@ -82,14 +83,23 @@ class Row:
         # A leak that is not found where nothing is hidden means a weak attacker; where it is hidden, less is better.
         sign = 1 if unprotected else -1
         told = _judge(_times(self.protocol, sign), sign * self.paper[1], SECRET_MARGIN)
-        return max(kept, told, key=("better", "reproduced", "", "not reproduced").index)
+        verdict = max(kept, told, key=("better", "reproduced", "", "not reproduced").index)
+        return "reproduced" if verdict == "better" and self.flagged else verdict
 
 
-def row(experiment: Experiment, key: tuple[str, str, str, float], results: Sequence[dict[str, Any]]) -> Row:
-    """From the saved results of all seeds."""
+def row(
+    experiment: Experiment, key: tuple[str, str, str, float], results: Sequence[dict[str, Any]], judge: bool = True
+) -> Row:
+    """From the saved results of all seeds.
+
+    Args:
+        judge: whether to hold it against the paper.
+    """
     variant, dataset, encoder, tradeoff = key
     papers = [result["attacks"][experiment.papers_attacker] for result in results]
     joint = [result["joint_rounded"] for result in results]
+    if experiment.secret == "links":
+        joint = [max(value, 1 - value) for value in joint]
     floors = [result["floor"] for result in results]
     finer = [result["class_matched"] if experiment.secret == "links" else result["balanced"] for result in results]
     return Row(
@@ -107,7 +117,7 @@ def row(experiment: Experiment, key: tuple[str, str, str, float], results: Seque
         chance=statistics.fmean(result["chance"] for result in results),
         floor=None if None in floors else statistics.fmean(floors),
         flagged=statistics.fmean(bool(result["flags"]) for result in results),
-        paper=experiment.paper(variant, dataset, encoder),
+        paper=experiment.paper(variant, dataset, encoder) if judge else None,
     )
 
 
@@ -124,7 +134,7 @@ def brief(rows: Sequence[Row]) -> list[list[str]]:
     """Every row as the words of `BRIEF`, for a terminal of 80 columns."""
 
     def beside(ours: Estimate, paper: float | None) -> str:
-        return _with_half(ours) + ("" if paper is None else f" ({_percent(paper)})")
+        return _with_half(ours) + ("" if paper is None else f" ({percent(paper)})")
 
     return [
         [
@@ -148,15 +158,15 @@ def texts(rows: Sequence[Row]) -> list[list[str]]:
             one.encoder,
             f"{one.tradeoff:g}",
             str(one.seeds),
-            _percent(one.paper and one.paper[0]),
+            percent(one.paper and one.paper[0]),
             _with_half(one.utility),
             _difference(one.utility, one.paper and one.paper[0]),
-            _percent(one.paper and one.paper[1]),
+            percent(one.paper and one.paper[1]),
             _with_half(one.protocol),
             _difference(one.protocol, one.paper and one.paper[1]),
             _with_half(one.fresh),
             "" if one.finer is None else _with_half(one.finer),
-            _percent(one.chance),
+            percent(one.chance),
             f"{one.flagged:.0%}",
             one.verdict,
         ]
@@ -217,8 +227,8 @@ def _latex(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) ->
 def _judge(ours: Estimate, paper: float, margin: float) -> Verdict:
     """Better if the whole interval is above the paper's, reproduced or not if it is on one side of the margin.
 
-    Across the margin, a narrow interval is reproduced if its mean is within the margin or it holds the paper's number;
-    a wide one says nothing.
+    Across the margin the mean decides if the interval is narrow; but what holds the paper's own number is never called
+    not reproduced.
     """
     if ours.low > paper:
         return "better"
@@ -228,7 +238,9 @@ def _judge(ours: Estimate, paper: float, margin: float) -> Verdict:
         return "not reproduced"
     if ours.half > WIDEST:
         return ""
-    return "reproduced" if ours.value >= paper - margin or ours.high >= paper else "not reproduced"
+    if ours.value >= paper - margin:
+        return "reproduced"
+    return "" if ours.high >= paper else "not reproduced"
 
 
 def _times(estimate: Estimate, sign: int) -> Estimate:
@@ -236,12 +248,12 @@ def _times(estimate: Estimate, sign: int) -> Estimate:
     return Estimate(sign * estimate.value, low, high)
 
 
-def _percent(share: float | None) -> str:
+def percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f}"
 
 
 def _with_half(estimate: Estimate) -> str:
-    return f"{100 * estimate.value:.1f} ± {100 * estimate.half:.1f}" if estimate.half else _percent(estimate.value)
+    return f"{100 * estimate.value:.1f} ± {100 * estimate.half:.1f}" if estimate.half else percent(estimate.value)
 
 
 def _difference(estimate: Estimate, paper: float | None) -> str:

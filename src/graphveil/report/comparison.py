@@ -57,9 +57,9 @@ def _answer(rows: Sequence[Row], failed: Sequence[tuple[str, str]]) -> list[str]
     sentences = []
     if judged:
         found = ", ".join(f"{counts[name]} {name}" for name in ("reproduced", "better", "not reproduced"))
-        sentences.append(f"Of {judged} cells that can be held against the paper: {found}.")
+        sentences.append(f"Of {judged} rows that can be held against the paper: {found}.")
     elif rows:
-        sentences.append(f"None of the {len(rows)} cells can be held against the paper's numbers.")
+        sentences.append(f"None of the {len(rows)} rows can be held against the paper's numbers.")
     else:
         sentences.append("There are no finished cells to show.")
     worst = _worst([row for row in rows if row.variant != UNPROTECTED])
@@ -102,7 +102,9 @@ def _counts(experiments: Sequence[Experiment]) -> Table:
                 + ([points(worst.gap), f"{worst.cell} · λ {plain(worst.tradeoff)}"] if worst else [MISSING, MISSING])
             )
     note = (
-        "Above guessing: the whole interval over seeds of the strongest fresh attack is, where there are two or more."
+        "A verdict compares with the paper's numbers by the paper's protocol, and says nothing about privacy: for"
+        " that, see"
+        " what a fresh attack reads. Above guessing: the whole interval over seeds of the strongest fresh attack is."
     )
     return Table("Verdicts and gaps", columns, lines, note)
 

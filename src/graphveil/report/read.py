@@ -211,13 +211,11 @@ def _row(fields: Fields) -> Row:
         finer=fields.reading("finer"),
         chance=fields.share("chance"),
         floor=fields.share("floor"),
-        utility_chance=fields.share("utility_chance"),
         flagged=fields.share("flagged"),
         paper=(paper[0], paper[1]),
         verdict=fields.text("verdict", ("reproduced", "better", "not reproduced", "")),
         history=_history(fields.inner("history")),
         map=None if places is None else _points(places, places, fields.text("variant")),
-        fresh_attack=fields.text("fresh_attack"),
     )
 
 

@@ -109,11 +109,9 @@ class Row:
     finer: Reading | None
     chance: float | None
     floor: float | None
-    utility_chance: float | None
     flagged: float | None
     paper: tuple[float | None, float | None]
     verdict: str
-    fresh_attack: str
     history: History | None
     map: Points | None
 

@@ -7,7 +7,11 @@ both taken as jointly Gaussian, information in nats:
     I(f; y) = 1/2 log det cov(y) - 1/2 log det cov(y | f),   cov(y | f) = S_yy - S_yf S_ff^-1 S_fy
 
 f are the embeddings (of a pair: products, differences, sums, distances) and cosines of random projections of them, the
-features of a Gaussian kernel (Rahimi and Recht, 2007). All of f is standardised, so shrinking z hides nothing.
+features of a Gaussian kernel (Rahimi and Recht, 2007). All of f is standardised, so shrinking z hides nothing, and
+clipped and standardised again, so that neither does sending a few nodes far away.
+
+Noise explains something too: about as many in a hundred as there are features for a hundred examples. With fewer
+examples than features the ridge grows, and what is said is little.
 """
 
 import math
@@ -26,6 +30,8 @@ PROJECTIONS = 256
 SHARPNESS = (0.5, 1.5)
 """Inverse widths of the kernels, from the widest to the narrowest."""
 RIDGE = 0.01
+FARTHEST = 5.0
+"""Deviations from the mean at which an embedding is clipped."""
 LEAST = 1e-4
 """Added to the variances of y, so that what is told exactly has finitely many nats."""
 
@@ -41,9 +47,9 @@ class Draws:
 def nats(target: Target, rows: Rows, draws: Draws) -> Tensor:
     """What random features of z tell about the secret, in nats, (...), differentiable in z."""
     rows = Rows(rows.z, _sample(rows.examples, draws.examples))
-    f, y = _Lens(rows, draws.projections)(rows), _centred_classes(target, rows.examples.y)
+    f, y = _Lens(rows, draws.projections)(rows), _classes(target, rows.examples.y)
     s_ff, s_fy, s_yy = (_mean_product(a, b) for a, b in ((f, f), (f, y), (y, y)))
-    explained = torch.linalg.solve_triangular(_root(s_ff, RIDGE), s_fy, upper=False)
+    explained = torch.linalg.solve_triangular(_root(s_ff, _ridge(f)), s_fy, upper=False)
     unexplained = s_yy - explained.mT @ explained
     return _half_log_det(s_yy) - _half_log_det(unexplained)
 
@@ -53,8 +59,8 @@ def probe(target: Target, z: Tensor, train: Examples, val: Examples, draws: Draw
     with torch.no_grad():
         rows = Rows(z, _sample(train, draws.examples))
         lens = _Lens(rows, draws.projections)
-        f, y = lens(rows), _centred_classes(target, rows.examples.y)
-        weights = torch.cholesky_solve(_mean_product(f, y), _root(_mean_product(f, f), RIDGE))
+        f, y = lens(rows), _classes(target, rows.examples.y)
+        weights = torch.cholesky_solve(_mean_product(f, y), _root(_mean_product(f, f), _ridge(f)))
         centred = lens(Rows(z, val)) - f.mean(dim=-2, keepdim=True)
         return judged(target, centred @ weights + target.prior[..., None, :], val.y)
 
@@ -65,7 +71,7 @@ class _Lens:
     def __init__(self, rows: Rows, projections: Noise) -> None:
         self._of_z = _moments(torch.cat(rows.gathered, dim=-2))
         self._of_view = _moments(self._view(rows))
-        channels = self._of_view[0].size(-1)
+        channels = self._of_view[0][0].size(-1)
         shape = (*rows.z.shape[:-2], channels + 1, PROJECTIONS)
         drawn = projections.normal((channels + 1) * PROJECTIONS).view(shape).to(rows.z.dtype)
         sharpness = torch.linspace(*SHARPNESS, PROJECTIONS, dtype=drawn.dtype, device=drawn.device)
@@ -97,18 +103,29 @@ def _sample(examples: Examples, noise: Noise) -> Examples:
     return Examples(index, examples.y.gather(-1, chosen))
 
 
-def _centred_classes(target: Target, y: Tensor) -> Tensor:
-    classes = F.one_hot(y, target.num_classes).to(target.prior.dtype)
-    return classes - target.prior[..., None, :]
+def _classes(target: Target, y: Tensor) -> Tensor:
+    return F.one_hot(y, target.num_classes).to(target.prior.dtype)
 
 
-def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
-    mean = x.mean(dim=-2, keepdim=True)
-    return mean, ((x - mean).square().mean(dim=-2, keepdim=True) + 1e-8).sqrt()
+def _ridge(f: Tensor) -> float:
+    """More where there are fewer examples than features, any of which could then be explained."""
+    return RIDGE + max(0.0, f.size(-1) / f.size(-2) - 1)
 
 
-def _standardised(x: Tensor, moments: tuple[Tensor, Tensor]) -> Tensor:
-    return (x - moments[0]) / moments[1]
+def _moments(x: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Mean and deviation of x, and again of what is left after clipping: a single far row would decide the first."""
+    found = []
+    for _ in range(3):
+        mean = x.mean(dim=-2, keepdim=True)
+        found.append((mean, ((x - mean).square().mean(dim=-2, keepdim=True) + 1e-8).sqrt()))
+        x = _standardised(x, found[-1:])
+    return found
+
+
+def _standardised(x: Tensor, moments: list[tuple[Tensor, Tensor]]) -> Tensor:
+    for mean, deviation in moments:
+        x = ((x - mean) / deviation).clamp(-FARTHEST, FARTHEST)
+    return x
 
 
 def _mean_product(a: Tensor, b: Tensor) -> Tensor:

@@ -129,7 +129,9 @@ class Training:
         self._clock = torch.zeros(1, dtype=torch.long, device=self._device)
         self._log = torch.full((recipe.rounds, len(_LOGGED), runs), torch.nan, device=self._device)
         self._noise = {name: self._stream(name) for name in ("utility", "secret")}
-        self._draws = Draws(self._stream("kernel/examples"), self._stream("kernel/projections"))
+        self._draws, self._probe_draws = (
+            Draws(self._stream(f"{name}/examples"), self._stream(f"{name}/projections")) for name in ("kernel", "probe")
+        )
         for player in self.players:
             for name, module in player.module.named_modules():
                 if isinstance(module, Dropout):
@@ -194,7 +196,7 @@ class Training:
         share = problem.tradeoff[..., None, None].to(gradient.dtype)
         gradient *= share
         if self._hides:
-            gradient += (1 - share) * self._secret_gradient(z.detach(), hide)
+            gradient += ((1 - share) * self._secret_gradient(z.detach(), hide)).where(share < 1, 0.0)
 
         z.backward(gradient)
         encoder_norm = self.encoder.step()
@@ -281,7 +283,8 @@ class Training:
 
     def _probe(self, z: Tensor) -> Tensor:
         secret = self.problem.secret
-        return probe(secret, z, secret.train(self._noise["secret"]), secret.val, self._draws)
+        found = probe(secret, z, secret.train(self._noise["secret"]), secret.val, self._probe_draws)
+        return found.where(self.problem.tradeoff < 1, torch.nan)
 
     def _score(self, utility: Tensor, adversary: Tensor, probe: Tensor) -> Tensor:
         """lambda * gain of the utility - (1 - lambda) * gain of the better reader, each 0 at guessing and 1 at best.
@@ -290,12 +293,12 @@ class Training:
         classifier below the majority share tells nothing. What an adversary reads that makes itself wrong does not
         count for anything, and the utility selects alone.
         """
-        kept, secret = gain(self.problem.utility, utility), self.problem.secret
+        kept, secret, tradeoff = gain(self.problem.utility, utility), self.problem.secret, self.problem.tradeoff
         if not self._hides or self.problem.objective.adversary_ascends:
-            return kept * self.problem.tradeoff
+            return kept
         told = torch.stack([gain(secret, adversary), gain(secret, probe)])
         told = told.abs() if secret.metric == "auc" else told.clamp(min=0)
-        return self.problem.tradeoff * kept - (1 - self.problem.tradeoff) * told.amax(dim=0)
+        return (tradeoff * kept - (1 - tradeoff) * told.amax(dim=0)).where(tradeoff < 1, kept)
 
     @property
     def players(self) -> tuple[Player, Player, Player]:
