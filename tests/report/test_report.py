@@ -122,7 +122,7 @@ def test_the_answer_of_experiments_counts(show: Show) -> None:
     rows[0]["protocol"] = made.estimate(0.1)  # of unprotected embeddings, so no adversary that was trained along
     page = show(table2=content)
     counts = [sum(row["verdict"] == verdict for row in rows) for verdict in made.VERDICTS]
-    told = f"Of 45 cells that can be held against the paper: {counts[0]} reproduced, {counts[1]} better"
+    told = f"Of 45 rows that can be held against the paper: {counts[0]} reproduced, {counts[1]} better"
     assert told in page.all("section")[0].text
     protected = [row for row in rows if row["variant"] != "unprotected"]
     worst = max(protected, key=lambda row: row["fresh"]["value"] - row["protocol"]["value"])
@@ -185,7 +185,7 @@ def test_one_seed_has_no_interval(show: Show) -> None:
     page = show(table2=content)
     line = table(page, "The paper, its protocol here, and a fresh attacker").cells()[0]
     assert [line[6], line[9], line[11]] == ["75.0"] * 3
-    assert "None of the 9 cells can be held against the paper's numbers." in page.text
+    assert "None of the 9 rows can be held against the paper's numbers." in page.text
     assert table(page, "Verdicts and gaps").cells()[0][6] == MISSING
 
 
