@@ -89,12 +89,14 @@ def measure(cell: Cell) -> Measured:
 
 
 def rounds(graph: Data, cell: Cell, device: torch.device) -> Measured:
-    """One round of Algorithm 1."""
+    """One round of Algorithm 1 under `club`, as it is written plainly."""
     splits = [gv.Split.paper(graph, seed) for seed in range(cell.runs)]
     adversary = PAPERS_ADVERSARY if cell.work == "round" else None
     endless = default_recipe("links", cell.encoder).but(rounds=2000)
     veils = [
-        gv.Veil(encoder=cell.encoder, adversary=adversary, recipe=endless, seed=seed, device=cell.device)
+        gv.Veil(
+            encoder=cell.encoder, objective="club", adversary=adversary, recipe=endless, seed=seed, device=cell.device
+        )
         for seed in range(cell.runs)
     ]
     sides: dict[str, Callable[[], None]] = {}
@@ -124,7 +126,7 @@ def rounds(graph: Data, cell: Cell, device: torch.device) -> Measured:
 
 
 def whole_protect(graph: Data, cell: Cell) -> Measured:
-    """`graphveil protect` as it is: the default adversary, selection, early stopping, files; once."""
+    """`graphveil protect` as it is: the default objective and adversary, selection, early stopping, files; once."""
     split = gv.Split.paper(graph, 0)
     veil = gv.Veil(encoder=cell.encoder, device=cell.device)
     with tempfile.TemporaryDirectory() as folder:

@@ -26,8 +26,9 @@ def markdown(rows: list[Row]) -> str:
 _INTRODUCTION = """Written by `make bench`; times of a shared machine mean nothing alone, so look at the ratios, which
 come from turns taken in one process.
 
-- **round**: one round of Algorithm 1 (links kept, labels hidden, lambda 0.5) with the paper's linear adversary, in the
-  default sizes of each encoder. *Our adversary* is the default of `graphveil protect`: an MLP with five steps a round.
+- **round**: one round of Algorithm 1 (links kept, labels hidden, lambda 0.5, objective `club`) with the paper's linear
+  adversary, in the default sizes of each encoder. *Our adversary* is an MLP with five steps a round. *Whole `protect`*
+  has the default objective of the commit that was measured: `kernel` since 69aab0f, `club` before.
 - **plain**: the same round on PyG's stock layers with dense features and edge lists (`benchmarks/plain.py`).
 - **bound**: the bytes a round must move (`benchmarks/bound.py`: what a product with the whole graph parts is written
   and read once, everything else counts as fused) over the bandwidth of a copy measured then and there.
