@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import graphveil
-from graphveil.data import Split, check_graph, digest
+from graphveil.data import Split, check_graph, check_targets, digest
 from graphveil.errors import GraphveilError, unknown
 from graphveil.files import write_json, write_tensors
 from graphveil.models import (
@@ -284,8 +284,7 @@ class Veil:
 
     def _check(self, graph: Data, split: Split) -> None:
         check_graph(graph)
-        if self.utility == self.secret:
-            raise GraphveilError(f"utility and secret are both {self.utility!r}: what is kept cannot be hidden.")
+        check_targets(graph, self.utility, self.secret)
         if self.objective not in OBJECTIVES:
             raise unknown("objective", self.objective, OBJECTIVES)
         if not 0 <= self.tradeoff <= 1:

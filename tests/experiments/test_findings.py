@@ -9,24 +9,7 @@ from graphveil.audit import Estimate
 from graphveil.errors import GraphveilError
 from graphveil.experiments.findings import findings, put_between_marks, results
 from graphveil.experiments.tables import Row
-
-PLAIN = Row(
-    variant="unprotected",
-    dataset="cora",
-    encoder="gcn",
-    tradeoff=1.0,
-    seeds=5,
-    utility=Estimate(0.92, 0.91, 0.93),
-    protocol=Estimate(0.74, 0.73, 0.75),
-    fresh=Estimate(0.85, 0.84, 0.86),
-    fresh_attack="MLP, all",
-    finer=None,
-    utility_chance=0.5,
-    chance=0.3,
-    floor=None,
-    flagged=0.0,
-    paper=(0.893, 0.72),
-)
+from tests.experiments.made import PLAIN
 
 
 def exactly(value: float) -> Estimate:
@@ -76,12 +59,12 @@ def test_what_falls_short_is_named_with_its_numbers() -> None:
 
 
 def test_the_floor_and_the_ties() -> None:
-    links = {"chance": 0.5, "utility_chance": 0.3, "floor": 0.817, "paper": (0.797, 0.499)}
-    plain = replace(PLAIN, chance=0.5, utility_chance=0.3, fresh=exactly(0.987))
+    links = {"secret": "links", "chance": 0.5, "utility_chance": 0.3, "floor": 0.817, "paper": (0.797, 0.499)}
+    plain = replace(PLAIN, secret="links", chance=0.5, utility_chance=0.3, fresh=exactly(0.987))
     text = findings({"table3": [plain, hidden("published", 0.80, 0.5, 0.98, **links)]})
     assert "an AUC of 81.7 (cora)" in text
     assert "a fresh attacker reads 0 below that floor; the lowest reading is 98.0 (`published`, cora gcn)" in text
-    assert "In 1 cells (cora gcn) its probabilities are all 0 or all 1" in text
+    assert "In 1 of 1 cells (cora gcn) its probabilities are all 0 or all 1" in text
     assert "None of these objectives hides links" in text
     below = [plain, hidden("published", 0.80, 0.5004, 0.70, **links)]
     assert "None of these objectives" not in findings({"table3": below}), "it is said only where it is so"

@@ -24,6 +24,7 @@ from graphveil.experiments.reproduce import Asked, batches, cells, run_cell, run
 from graphveil.experiments.spec import NAMES, Experiment, load_experiment, parse
 from graphveil.experiments.table1 import table1
 from graphveil.experiments.tables import Row, comma_separated, latex, markdown, over_seeds
+from tests.experiments.made import PLAIN
 
 TINY = Cell(
     dataset="synthetic",
@@ -210,6 +211,7 @@ def test_a_gpu_trains_cells_in_batches_and_they_come_out_as_alone(
     assert sorted(len(batch) for batch in batches([*todo, other])) == [1, 4]
     on_gpu = [replace(cell, device="cuda") for cell in [*todo, other]]
     assert on_gpu[0].key != todo[0].key
+    assert on_gpu[0].key == replace(on_gpu[0], device="cuda:1").key, "which GPU is no matter"
     monkeypatch.setattr(veil_module, "pick_device", lambda _: torch.device("cpu"))
     assert run_missing(on_gpu, tmp_path / "batch", 1, nobody_looks) == []
     for cell, batched in zip(todo, on_gpu, strict=False):
@@ -325,23 +327,7 @@ def estimate(value: float, half: float = 0.005) -> Estimate:
 
 
 def a_row(variant: str, utility: Estimate, protocol: Estimate, paper: tuple[float, float] | None) -> Row:
-    return Row(
-        variant=variant,
-        dataset="cora",
-        encoder="gcn",
-        tradeoff=0.5,
-        seeds=5,
-        utility=utility,
-        protocol=protocol,
-        fresh=estimate(0.5),
-        fresh_attack="MLP, all",
-        finer=None,
-        utility_chance=0.5,
-        chance=0.3,
-        floor=None,
-        flagged=0.0,
-        paper=paper,
-    )
+    return replace(PLAIN, variant=variant, tradeoff=0.5, utility=utility, protocol=protocol, paper=paper)
 
 
 @pytest.mark.parametrize(

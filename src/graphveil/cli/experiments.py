@@ -106,12 +106,12 @@ def sweep(
 
     Each training and its audit is one cell, in one file: a stopped run goes on where it was, and nothing is done twice.
     """
-    from graphveil.data import load
+    from graphveil.data import check_targets, load
     from graphveil.experiments import spec
     from graphveil.experiments.reproduce import Asked
 
     experiment = spec.sweep(graph, utility, secret, encoder, objective, tradeoff, split)
-    spec.check_targets(load(graph), utility, secret)  # refuse before any worker starts
+    check_targets(load(graph), utility, secret)  # refuse before any worker starts
     _, failures = run_experiments({"sweep": experiment}, Asked(seeds=seeds, rounds=rounds), out, jobs, device)
     leave_if(failures)
 

@@ -1,7 +1,7 @@
 """Graphs, splits, and pairs without a link."""
 
 from graphveil.data.catalog import load
-from graphveil.data.graph import UNKNOWN, check_graph, digest, node_classes
+from graphveil.data.graph import UNKNOWN, check_graph, check_targets, digest, node_classes
 from graphveil.data.split import SPLITS, Split
 from graphveil.data.synthetic import GraphSpec, generate
 
@@ -11,6 +11,7 @@ __all__ = [
     "GraphSpec",
     "Split",
     "check_graph",
+    "check_targets",
     "digest",
     "generate",
     "load",

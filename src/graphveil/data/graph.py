@@ -80,6 +80,15 @@ def node_classes(graph: Data, name: str) -> Tensor:
     return classes
 
 
+def check_targets(graph: Data, utility: str, secret: str) -> None:
+    """Refuse to keep or to hide what the graph does not have, and to hide what is kept."""
+    if utility == secret:
+        raise GraphveilError(f"utility and secret are both {utility!r}: what is kept cannot be hidden.")
+    for name in (utility, secret):
+        if name != "links":
+            node_classes(graph, name)
+
+
 def check_graph(graph: Data) -> None:
     """Refuse what cannot be trained on, in one sentence that names the fault."""
     if graph.edge_index is None or graph.x is None:

@@ -31,7 +31,7 @@ class Cell:
     """All that decides one result.
 
     Args:
-        device: "cpu" or "cuda"; a GPU adds in another order.
+        device: a GPU adds in another order than a CPU, but all of them alike.
         length: times the recipe's rounds and patience.
         rounds: other than the recipe's, for a look at whether it runs.
     """
@@ -78,7 +78,8 @@ class Cell:
     @property
     def key(self) -> str:
         """A hash of the resolved configuration and of the versions it runs on."""
-        text = json.dumps([SCHEMA, ALGORITHM, asdict(self), self.veil().config(), made_with()], sort_keys=True)
+        cell = asdict(self) | {"device": self.device.partition(":")[0]}
+        text = json.dumps([SCHEMA, ALGORITHM, cell, self.veil().config(), made_with()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def file(self, folder: Path) -> Path:

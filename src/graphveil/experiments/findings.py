@@ -129,9 +129,8 @@ def _sign(rows: Sequence[Row]) -> str:
         f" {_range([row.protocol.value for _, row in pairs])} %. Beside no protection at all, a fresh attacker reads"
         f" {_points(spared)} less, and the utility is {_points(lost)} less."
         + (
-            f" In {len(tied)} cells ({'; '.join(map(_named, tied))}) its probabilities are all 0 or all 1 in"
-            " float32, and the"
-            " AUC of ties is 50 exactly, as the paper prints for GAT."
+            f" In {len(tied)} of {len(pairs)} cells ({'; '.join(map(_named, tied))}) its probabilities are all 0 or all"
+            " 1 in float32, and the AUC of ties is 50 exactly, as the paper prints for GAT."
             if tied
             else ""
         )
@@ -241,7 +240,7 @@ def _named(row: Row) -> str:
 
 
 def _hides_links(row: Row) -> bool:
-    return row.chance == 0.5 and row.utility_chance != 0.5
+    return row.secret == "links"
 
 
 def _side_by_side(rows: Sequence[Row], one: str, other: str) -> list[tuple[Row, Row]]:

@@ -46,10 +46,11 @@ def run_experiment(
     Args:
         on_done: called with (done, total, fault or None), first with what was there already.
     """
-    groups = cells(experiment, asked, pick_device(device).type)
+    groups = cells(experiment, asked, str(pick_device(device)))
     todo = [cell for group in groups.values() for cell in group]
     folder = out / "cells"
     busy = f"another process is writing to {out}: wait for it, or choose another folder."
+    # the second lock is held for what it sweeps: workers that were killed leave half-written files there
     with hold_lock(out / ".lock", 0, busy), hold_lock(folder / ".lock", 0, busy):
         done = sum(read_result(cell, folder) is not None for cell in todo)
 
@@ -189,12 +190,8 @@ def _train_batch(batch: Sequence[Cell]) -> Iterator[tuple[Cell, Trained | str]]:
 
 def run_cell(cell: Cell, folder: Path) -> str | None:
     """Train and audit one cell in a process of its own; a fault is a sentence, so that the others go on."""
-    try:
-        (trained,) = train([cell])
-        finish(trained, folder)
-    except Exception as error:
-        return _sentence(error)
-    return None
+    ((_, trained),) = _train_batch([cell])
+    return trained if isinstance(trained, str) else finish_cell(trained, folder)
 
 
 def finish_cell(trained: Trained, folder: Path) -> str | None:

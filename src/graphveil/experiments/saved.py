@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from graphveil.experiments.cells import Cell
+from graphveil.experiments.cells import Cell, made_with
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Row
-from graphveil.veil import versions
 
 SCHEMA = "graphveil/experiment/1"
 
@@ -41,7 +40,7 @@ def experiment_record(
             for role, target in (("utility", experiment.utility), ("secret", experiment.secret))
         },
         "papers_attacker": experiment.papers_attacker,
-        "versions": versions(),
+        "versions": made_with(),
         "config": asdict(experiment),
         "failed": [{"cell": str(cell), "fault": fault} for cell, fault in failed],
         "rows": shown,

@@ -6,9 +6,8 @@ from importlib.resources import files
 from typing import Any, TypeVar
 
 import yaml
-from torch_geometric.data import Data
 
-from graphveil.data import SPLITS, node_classes
+from graphveil.data import SPLITS
 from graphveil.data.split import default_message_edges
 from graphveil.errors import GraphveilError, unknown
 from graphveil.models import ENCODERS
@@ -91,15 +90,6 @@ def sweep(
         papers_attacker="bilinear" if secret == "links" else "logistic regression, few",
         published={},
     )
-
-
-def check_targets(graph: Data, utility: str, secret: str) -> None:
-    """Refuse what the graph does not have, and to hide what is kept."""
-    if utility == secret:
-        raise GraphveilError(f"utility and secret are both {utility!r}: what is kept cannot be hidden.")
-    for name in (utility, secret):
-        if name != "links":
-            node_classes(graph, name)
 
 
 def load_experiment(name: str) -> Experiment:

@@ -59,6 +59,7 @@ class Row:
     variant: str
     dataset: str
     encoder: str
+    secret: str
     tradeoff: float
     seeds: int
     utility: Estimate
@@ -106,6 +107,7 @@ def row(
         variant=variant,
         dataset=dataset,
         encoder=encoder,
+        secret=experiment.secret,
         tradeoff=tradeoff,
         seeds=len(results),
         utility=over_seeds([result["utility"] for result in results]),

@@ -32,7 +32,7 @@ def negative_cross_entropy(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:  
 def saturating(log_q: Tensor) -> Tensor:
     """log q as probabilities with the usual guard have it.
 
-    The paper prints neither; but without a guard two players who ascend one loss carry z away, and nothing is kept.
+    The paper prints no guard; but without one two players who ascend one loss carry z away, and nothing is kept.
     """
     return log_q.clamp(min=math.log(LEAST_PROBABILITY))
 
