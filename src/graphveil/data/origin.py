@@ -1,0 +1,107 @@
+"""What a graph of somebody's own carries beside its tensors: ids, how its columns became numbers, what was done.
+
+`Reading` says how a graph is to be read, and `Encoding` how its columns were turned into features and classes, so that a
+newer graph can be turned alike. Both are plain values that go into a run's record.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from torch_geometric.data import Data
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a graph is to be read; None is guessed, and told.
+
+    Args:
+        nodes: the table of nodes, where it is not found beside the links.
+        source, target, weight: columns of the links. id, label: columns of the nodes.
+        attributes: node columns that are secrets or utility, and so never features.
+        features: node columns to take as features; None takes all that are left. drop: those not to take.
+        bins: into how many classes of equal size a numeric attribute is cut, by its name.
+        missing: what stands for features where there are none: "degree", or "embedding", one to be learned a node.
+        direction: "either" takes one direction for a link, "mutual" wants both.
+        min_weight: links of less weight are dropped.
+        loops, duplicates: "drop" them, or "refuse" a graph that has some.
+        text_encoding: of CSV files; None is UTF-8, or what a byte-order mark says.
+    """
+
+    nodes: str | None = None
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+    id: str | None = None
+    label: str | None = None
+    attributes: Sequence[str] = ()
+    features: Sequence[str] | None = None
+    drop: Sequence[str] = ()
+    bins: Mapping[str, int] = field(default_factory=dict)
+    missing: Literal["degree", "embedding"] = "degree"
+    direction: Literal["either", "mutual"] = "either"
+    min_weight: float | None = None
+    loops: Literal["drop", "refuse"] = "drop"
+    duplicates: Literal["drop", "refuse"] = "drop"
+    text_encoding: str | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table as columns of x.
+
+    Args:
+        kind: "number" is (value - mean) / deviation, 0 where missing; "category" one column a category; "matrix" as it
+            came, `width` columns.
+    """
+
+    name: str
+    kind: Literal["number", "category", "matrix"]
+    width: int
+    mean: float = 0.0
+    deviation: float = 1.0
+    categories: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How columns became x and classes.
+
+    Args:
+        columns: in the order of x; none where features are structural.
+        classes: names of the classes 0, 1, ... of each target, "labels" or an attribute.
+        cuts: inner borders of the bins of numeric attributes.
+    """
+
+    columns: Sequence[Column] = ()
+    classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    cuts: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Beside the tensors of a graph that was read.
+
+    Args:
+        ids: the nodes' own, in the order of the nodes.
+        notes: what was done, a sentence each.
+        structural: x says nothing but the number of links of a node, so that a split that hides links must make it anew.
+    """
+
+    ids: pa.Array
+    encoding: Encoding = field(default_factory=Encoding)
+    notes: Sequence[str] = ()
+    structural: bool = False
+
+
+def origin_of(graph: Data) -> Origin:
+    """What was read along with a graph; one that was not read has nodes 0, 1, ..."""
+    found = graph.get("origin")
+    return found if isinstance(found, Origin) else Origin(pa.array(np.arange(graph.x.size(0))))
+
+
+def node_ids(graph: Data) -> pa.Array:
+    """The nodes' own ids, in the order of the nodes."""
+    return origin_of(graph).ids
