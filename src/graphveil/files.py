@@ -1,10 +1,18 @@
-"""Writing files so that a killed program leaves either the old file or the new one, never half of one."""
+"""Writing files so that a killed program leaves either the old file or the new one, never half of one.
 
+A folder is written to by one process at a time: it holds a lock, and says in a note beside it who it is. What a killed
+process left half-written is swept away by the next one that holds the folder's lock or writes the same file.
+"""
+
+import fcntl
 import json
 import os
 import secrets
+import socket
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +22,25 @@ from torch import Tensor
 
 from graphveil.errors import GraphveilError
 
+_held: dict[Path, tuple[int, int]] = {}
+"""The folders whose lock this process holds, as the file system numbers them."""
+
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, flush it to the disk, and rename it onto `path`."""
     with blame_the_disk(path):
+        _check_target(path)
         path.parent.mkdir(parents=True, exist_ok=True)
+        sweep(path.parent, path.name)
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
         try:
-            write(temporary)
-            with temporary.open("rb+") as file:
-                os.fsync(file.fileno())
-            temporary.replace(path)
+            with temporary.open("xb") as alive:
+                with suppress(OSError):  # a file system may have no locks
+                    fcntl.flock(alive, fcntl.LOCK_EX)  # so that nobody takes it for what a killed writer left
+                write(temporary)
+                with temporary.open("rb+") as file:
+                    os.fsync(file.fileno())
+                temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -45,24 +61,38 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str,
     write_atomically(path, lambda temporary: temporary.write_bytes(data))
 
 
+def sweep(folder: Path, name: str | None = None) -> None:
+    """Remove what killed writers left half-written in a folder, or of one file in it; what is being written stays."""
+    start = "." if name is None else f".{name}."
+    for rubbish in [file for file in folder.iterdir() if file.name.startswith(start) and file.name.endswith(".part")]:
+        with suppress(OSError), rubbish.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            rubbish.unlink()
+
+
 @contextmanager
 def hold_lock(file: Path, seconds: float, busy: str) -> Iterator[None]:
     """Hold the lock in `file`, waiting for it at most so long; `busy` is the sentence if somebody else keeps it.
 
-    What a killed writer left half-written in the folder is swept away.
+    The sentence is followed by who that is. What a killed writer left half-written in the folder is swept away.
     """
-    with blame_the_disk(file.parent):
-        file.parent.mkdir(parents=True, exist_ok=True)
+    folder, note = file.parent, file.with_name(f"{file.name}.json")
+    with blame_the_disk(folder):
+        folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(file)
         try:
             lock.acquire(timeout=seconds)
         except Timeout as error:
-            raise GraphveilError(busy) from error
+            raise GraphveilError(busy + _holder(note)) from error
     try:
-        for rubbish in file.parent.glob(".*.part"):
-            rubbish.unlink(missing_ok=True)
+        sweep(folder)
+        write_json(note, _myself())
+        _held[folder] = _number(folder)
         yield
     finally:
+        _held.pop(folder, None)
+        with suppress(OSError):
+            note.unlink(missing_ok=True)
         lock.release()
 
 
@@ -76,3 +106,48 @@ def blame_the_disk(path: Path) -> Iterator[None]:
         raise GraphveilError(
             f"cannot write {path}: {reason}. Free some space, or choose a folder you may write to."
         ) from error
+
+
+def _check_target(path: Path) -> None:
+    """Refuse to put a file in place of something else, or into a folder that is no longer the one that was locked."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise GraphveilError(f"cannot write {path}: what is there is not a plain file. Choose another name.")
+    folder = path.parent
+    if folder in _held and not (folder.exists() and _number(folder) == _held[folder]):
+        raise GraphveilError(f"{folder} was removed while it was being written to: start over.")
+
+
+def _number(folder: Path) -> tuple[int, int]:
+    found = folder.stat()
+    return found.st_dev, found.st_ino
+
+
+def _myself() -> dict[str, str | int]:
+    """Who holds a lock, for whoever finds it taken."""
+    verb = next((word for word in sys.argv[1:] if not word.startswith("-")), "python")
+    since = datetime.now().astimezone().isoformat(timespec="seconds")
+    return {"pid": os.getpid(), "host": socket.gethostname(), "verb": verb, "since": since}
+
+
+def _holder(note: Path) -> str:
+    """Who holds a lock, as a sentence; nothing where the note is torn, or of a process that is no more."""
+    try:
+        with note.open("rb") as file:
+            told = json.loads(file.read(4096))
+        pid, since = int(told["pid"]), datetime.fromisoformat(told["since"])
+        host, verb = (ascii(told[key][:80]).strip("'\"") for key in ("host", "verb"))
+        if host == socket.gethostname() and not _is_alive(pid):
+            return ""
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return f" It is process {pid} on {host}, at `{verb}` since {since:%Y-%m-%d %H:%M:%S}."
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:  # another user's
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return pid > 0
