@@ -17,3 +17,7 @@ def run() -> None:
         app()
     except GraphveilError as error:
         fail(str(error))
+    except MemoryError:
+        fail("there is not enough memory for this: give it a smaller graph, or fewer --jobs.")
+    except OSError as error:
+        fail(f"{error}: see to the file, the disk or the connection, and run the same command again.")
