@@ -49,7 +49,7 @@ def test_the_plain_encoders_are_ours(small: Data, small_split: gv.Split, name: s
     recipe = default_recipe("links", name)
     veil = gv.Veil(encoder=name, recipe=recipe)
     torch.manual_seed(0)
-    ours = veil._build(40, {"utility": 2, "secret": 3})["encoder"].eval()
+    ours = veil._build(40, {"utility": 2, "adversary": 3})["encoder"].eval()
     with torch.no_grad():
         for parameter in ours.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))  # biases are not zero

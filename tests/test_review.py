@@ -37,7 +37,7 @@ def test_a_run_is_audited_with_what_it_knows(run: Path) -> None:
     written = json.loads((run / "audit.json").read_text())
     record = read_record(run)
     assert written["secret"] == "secret"
-    assert written["joint_adversary"]["value"] == record["scores"]["adversary"]
+    assert written["joint_adversary"]["value"] == record["scores"]["secrets"][0]["value"]
     assert found.context.utility is not None
     assert found.context.utility.value == record["scores"]["utility"]
     z = np.load(run / "embeddings.npy")

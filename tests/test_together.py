@@ -65,7 +65,7 @@ def test_a_batch_equals_its_runs_one_by_one(
         for a, b in zip(one.history_, many.history_, strict=True):
             assert a.round == b.round
             assert a.utility_loss == pytest.approx(b.utility_loss, abs=2e-5)
-            assert a.secret_loss == pytest.approx(b.secret_loss, abs=2e-5)
+            assert a.secrets[0].loss == pytest.approx(b.secrets[0].loss, abs=2e-5)
         assert distance(one.transform(graph, split), many.transform(graph, split)) < 1e-3
     assert distance(together[0].transform(graph), together[1].transform(graph)) > 0.1, "runs differ"
 
@@ -171,9 +171,9 @@ def test_no_run_sees_another_runs_nodes(small: Data, splits: list[gv.Split], qui
 
     for target, module in (
         (training.problem.utility, training.utility.module),
-        (training.problem.secret, training.adversary.module),
+        (training.secrets[0].target, training.adversaries[0].module),
     ):
-        examples = target.train(training._noise["utility"])
+        examples = target.train(training._noise)
         log_q = target.log_probabilities(module, Rows(z, examples))
         (gradient,) = torch.autograd.grad(log_q[1].sum(), z)
         assert gradient[1].abs().sum() > 0

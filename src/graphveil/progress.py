@@ -73,5 +73,7 @@ def describe(training: Training, wide: bool) -> str:
     evaluated = next((done for done in reversed(history) if not math.isnan(done.utility)), None)
     if evaluated is None:
         return ""
-    losses = f" loss {evaluated.utility_loss:.3f}/{evaluated.secret_loss:.3f}" if wide else ""
-    return f"utility {evaluated.utility:.1%} adversary {evaluated.adversary:.1%}{losses}"
+    read = "/".join(f"{told.adversary:.1%}" for told in evaluated.secrets)
+    hidden = "/".join(f"{told.loss:.3f}" for told in evaluated.secrets)
+    losses = f" loss {evaluated.utility_loss:.3f}/{hidden}" if wide else ""
+    return f"utility {evaluated.utility:.1%} adversary {read}{losses}"

@@ -1,12 +1,14 @@
 """Audit a finished run in its folder: its embeddings, beside an untrained and an unprotected encoder of the same kind.
 
-Writes `audit.json` and `audit.answers.safetensors` (raw answers); the controls are kept in `controls.safetensors`, so
-that a second audit does not train them again.
+Writes `audit.json` and `audit.answers.safetensors` (raw answers), and the like for every other secret; the controls are
+kept in `controls.safetensors`, so that a second audit does not train them again.
 """
 
 import hashlib
 import json
+import re
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,9 @@ from torch_geometric.data import Data
 from graphveil.audit import Audit, Context, Effort, Utility, audit, read_embeddings
 from graphveil.audit.panel import the_panel, the_secret
 from graphveil.audit.result import answers_beside
-from graphveil.data import SPLITS, UNKNOWN, Split, digest, load, node_classes
+from graphveil.data import SPLITS, UNKNOWN, Split, digest, node_classes
+from graphveil.data.catalog import open_graph
+from graphveil.data.origin import Reading, node_ids
 from graphveil.errors import GraphveilError
 from graphveil.files import hold_lock, write_tensors
 from graphveil.veil import SCHEMA, Veil, start
@@ -29,44 +33,69 @@ CONTROLS = "controls.safetensors"
 
 def review(
     folder: Path,
-    secret: str | None = None,
+    secrets: Sequence[str] = (),
     attacks: str | None = None,
     root: Path | None = None,
     controls: bool = True,
     effort: Effort | None = None,
-) -> Audit:
-    """Audit what lies in `folder`, and write the audit there.
+) -> dict[Path, Audit]:
+    """Audit what lies in `folder`, once for each secret, and write the audits there; gives them by their files.
 
     Args:
-        secret: the run's own by default. attacks: "full" or "quick". root: of the graph's raw files.
+        secrets: the run's own by default. attacks: "full" or "quick". root: of the graph's raw files.
         controls: attack an untrained and an unprotected encoder too; the latter is trained if it has not been.
     """
     effort = replace(effort or Effort(), started=time.perf_counter())
     record = read_record(folder)
-    graph = load(record["graph"], root)
-    if digest(graph) != record["graph_digest"]:
-        raise GraphveilError(f"{record['graph']} is not the graph that {folder} was trained on: give its own --root.")
     config = record["config"]
-    split = SPLITS[record["split"]](graph, config["seed"], message_edges=record["message_edges"])
-    if split.digest() != record["split_digest"]:
-        raise GraphveilError(f"the split of {folder} cannot be drawn again: it was made by another version.")
-    z = read_embeddings(folder / "embeddings.npy", graph.x.size(0))
-    asked = secret or config["secret"]
-    context = Context(
-        joint=record["scores"]["adversary"] if asked == config["secret"] else None,
-        utility=utility_of(config["utility"], record["scores"]["utility"], graph, split),
-    )
-    the_panel(attacks, the_secret(asked, graph, split, config["seed"], context))  # refuse before anything is trained
+    graph, split = graph_of(folder, record, root)
+    z = read_embeddings(folder / "embeddings.npy", node_ids(graph))
+    utility = utility_of(config["utility"], record["scores"]["utility"], graph, split)
+    joint = {told["secret"]: told["value"] for told in record["scores"]["secrets"]}
+    contexts = {name: Context(joint.get(name), utility) for name in secrets or config["secrets"]}
+    for name, context in contexts.items():  # refuse before anything is trained
+        the_panel(attacks, the_secret(name, graph, split, config["seed"], context))
+    found = {}
     with hold_lock(folder / ".lock", 0, f"another process is writing to {folder}: wait for it."):
         encoders: dict[str, Tensor] = {}
+        notes: tuple[str, ...] = ()
         if controls and attacks != "quick":
             if effort.on_attack is not None:
                 effort.on_attack("training an unprotected encoder", 0, 1)
             encoders, notes = encoder_controls(folder, graph, split)
-            context = replace(context, notes=notes)
-        found = audit(z, graph, split, asked, attacks, config["seed"], encoders, context, effort)
-        found.save(folder / "audit.json")
+        for name, context in contexts.items():
+            said = replace(context, notes=notes)
+            one = audit(z, graph, split, name, attacks, config["seed"], encoders, said, effort)
+            file = audit_file(folder, name, config["secrets"])
+            one.save(file)
+            found[file] = one
     return found
+
+
+def audit_file(folder: Path, secret: str, secrets: Sequence[str]) -> Path:
+    """Where the audit of a secret lies: the run's first in `audit.json`, any other under a name made from its own."""
+    if secret == secrets[0]:
+        return folder / "audit.json"
+    plain = re.sub("[^a-z0-9]+", "-", secret.lower()).strip("-")[:40]
+    mark = "" if plain == secret else f"-{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
+    return folder / f"audit.{plain}{mark}.json"
+
+
+def graph_of(folder: Path, record: Mapping[str, Any], root: Path | None = None) -> tuple[Data, Split]:
+    """The graph and the split of a run, refused if they are not those that it was trained on."""
+    reading = record["reading"]
+    graph = open_graph(record["graph"], None if reading is None else Reading(**reading), root)
+    if digest(graph) != record["graph_digest"]:
+        raise GraphveilError(
+            f"{record['graph']} is not the graph that {folder} was trained on: put the old one back, or apply the run"
+            " to the new one with `graphveil embed`."
+        )
+    config = record["config"]
+    targets = [config["utility"], *config["secrets"]]
+    split = SPLITS[record["split"]](graph, config["seed"], message_edges=record["message_edges"], targets=targets)
+    if split.digest() != record["split_digest"]:
+        raise GraphveilError(f"the split of {folder} cannot be drawn again: it was made by another version.")
+    return graph, split
 
 
 def review_file(
@@ -82,7 +111,7 @@ def review_file(
     """Audit embeddings that lie in a file, and write the audit to `out`."""
     if file.resolve() in (out.resolve(), answers_beside(out).resolve()):
         raise GraphveilError(f"--out {out} would overwrite the embeddings in {file}: choose another name.")
-    z = read_embeddings(file, graph.x.size(0))
+    z = read_embeddings(file, node_ids(graph))
     found = audit(z, graph, split, secret, attacks=attacks, seed=seed, effort=effort)
     found.save(out)
     return found
@@ -94,8 +123,10 @@ def read_record(folder: Path) -> dict[str, Any]:
         record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         if record["schema"] != SCHEMA:
             raise ValueError(f"its schema is {record['schema']!r}, not {SCHEMA!r}")
-        for key in ("graph", "split", "message_edges", "graph_digest", "split_digest", "scores", "config"):
+        for key in ("graph", "reading", "encoding", "split", "message_edges", "graph_digest", "split_digest", "scores"):
             record[key]
+        if not record["config"]["secrets"]:
+            raise ValueError("it hides nothing")
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise GraphveilError(
@@ -126,7 +157,7 @@ def encoder_controls(folder: Path, graph: Data, split: Split) -> tuple[dict[str,
     if veil.tradeoff < 1:
         plain = Veil(
             veil.utility,
-            veil.secret,
+            veil.secrets,
             veil.encoder,
             tradeoff=1.0,
             objective=veil.objective,

@@ -5,7 +5,7 @@
 | `run.json` | configuration, versions, digests, timings and scores; written last, so its presence means done |
 | `model.safetensors` | encoder, utility head and adversary of the selected round |
 | `history.parquet` | losses and validation readings of every round |
-| `embeddings.parquet` | node ids and one column a dimension; `embeddings.npy` is the same as an array |
+| `embeddings.parquet` | the nodes' own ids and one column a dimension; `embeddings.npy` is the same as an array |
 | `checkpoint.safetensors` | only while the run is unfinished |
 | `last_good/` | only if the training diverged: the state before, as `Veil.load` reads it |
 """
@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphveil.data import Split, digest
+from graphveil.data.origin import node_ids, origin_of
 from graphveil.errors import DivergedError, GraphveilError
 from graphveil.files import hold_lock, write_atomically
 from graphveil.training.loop import Round, Training
@@ -47,12 +49,13 @@ def protect(
     out: Path,
     resume: bool = False,
     on_round: Callable[[Training], None] | None = None,
-    source: Mapping[str, str] | None = None,
+    source: Mapping[str, Any] | None = None,
 ) -> Run:
     """Train `veil` and write its files into `out`, going on from an unfinished run there if `resume`.
 
     Args:
-        source: where graph and split came from, for whoever wants to have them again: {"graph": ..., "split": ...}.
+        source: where graph and split came from, for whoever wants to have them again: {"graph": ..., "reading": ...,
+            "split": ...}.
     """
     with hold_lock(out / ".lock", 0, f"another process is writing to {out}: wait for it, or choose another folder."):
         _check_folder(out, resume)
@@ -65,7 +68,7 @@ def protect(
         seconds = time.perf_counter() - started
         score = veil.score(graph, split)
         z = veil.transform(graph, split)
-        write_embeddings(out, z)
+        write_embeddings(out, node_ids(graph), z)
         write_history(out / "history.parquet", veil.history_)
         veil.save(
             out,
@@ -76,6 +79,7 @@ def protect(
                 "graph_digest": digest(graph),
                 "split_digest": split.digest(),
                 "message_edges": split.message_edges,
+                "encoding": asdict(origin_of(graph).encoding),
                 **(source or {}),
             },
         )
@@ -83,10 +87,10 @@ def protect(
     return Run(veil, score, z, seconds)
 
 
-def write_embeddings(out: Path, z: Tensor) -> None:
-    """`embeddings.parquet` (node, z0, z1, ...) and `embeddings.npy`."""
+def write_embeddings(out: Path, ids: pa.Array, z: Tensor) -> None:
+    """`embeddings.parquet` (id, z0, z1, ...) and `embeddings.npy`."""
     array = z.numpy()
-    columns = {"node": np.arange(len(array)), **{f"z{i}": array[:, i] for i in range(array.shape[1])}}
+    columns = {"id": ids, **{f"z{i}": array[:, i] for i in range(array.shape[1])}}
     write_atomically(out / "embeddings.parquet", lambda temporary: pq.write_table(pa.table(columns), temporary))
 
     def write_npy(temporary: Path) -> None:
@@ -98,7 +102,7 @@ def write_embeddings(out: Path, z: Tensor) -> None:
 
 def write_history(path: Path, history: list[Round]) -> None:
     """One row a round."""
-    table = pa.Table.from_pylist([asdict(done) for done in history])
+    table = pa.Table.from_pylist([done.row() for done in history])
     write_atomically(path, lambda temporary: pq.write_table(table, temporary))
 
 

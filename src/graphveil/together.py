@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from graphveil.data import Split
 from graphveil.errors import DivergedError, GraphveilError
 from graphveil.models.stack import is_batched
-from graphveil.training.loop import Training
+from graphveil.training.loop import Training, numbered
 from graphveil.veil import Veil, finish, start
 
 
@@ -64,10 +64,11 @@ def _batches(veils: Sequence[Veil], graph: Data, splits: Sequence[Split]) -> lis
     if not veils:
         return []
     first = veils[0]
-    modules = first._build(graph.x.size(1), {"utility": 2, "secret": 2}).values()
+    parts = ("utility", *(numbered("adversary", number) for number in range(len(first.secrets))))
+    modules = first._build(graph.x.size(1), dict.fromkeys(parts, 2)).values()
     if not all(is_batched(module) for module in modules):
         return [[number] for number in range(len(veils))]
     batches: dict[tuple[int, ...], list[int]] = {}
     for number, split in enumerate(splits):
-        batches.setdefault(split.sizes(graph, (first.utility, first.secret)), []).append(number)
+        batches.setdefault(split.sizes(graph, (first.utility, *first.secrets)), []).append(number)
     return list(batches.values())

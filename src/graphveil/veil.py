@@ -39,46 +39,58 @@ from graphveil.models.stack import load_parts, of_run, stack
 from graphveil.randomness import global_stream
 from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
 from graphveil.training.inputs import adjacency, features, pick_device, repeatable
-from graphveil.training.loop import Problem, Round, Training
+from graphveil.training.loop import Problem, Round, Training, numbered
 from graphveil.training.objectives import OBJECTIVES
 from graphveil.training.recipes import Adversary, Recipe, default_recipe
 from graphveil.training.targets import answers, auc, guessing, judged, reading, secret_target, utility_target
 
-SCHEMA = "graphveil/run/1"
+SCHEMA = "graphveil/run/2"
 ALGORITHM = 2
 """Counted up when the same configuration trains to another end: what was begun before cannot be gone on with."""
 CHECKPOINT_EVERY = 20
 
 
 @dataclass(frozen=True)
+class Joint:
+    """What the adversary that was trained along reads of a secret, where guessing reads `chance`.
+
+    `rounded` ranks pairs by float32 probabilities, as an AUC is usually computed, and not by logits. The two differ
+    where the adversary is so sure of itself that its probabilities are all 0 or 1: ties are half right.
+    """
+
+    secret: str
+    metric: str
+    value: float
+    rounded: float
+    chance: float
+
+    def __str__(self) -> str:
+        return (
+            f"the joint adversary reads {self.value:.2%} {self.metric} of {self.secret} (guessing: {self.chance:.2%})"
+        )
+
+
+@dataclass(frozen=True)
 class Score:
-    """Readings on the test part: how much of the utility is left, and what the jointly trained adversary reads.
+    """Readings on the test part: how much of the utility is left, and what the jointly trained adversaries read.
 
-    The adversary was trained against this very encoder, so its reading is *not* what a fresh attacker would read.
-
-    `adversary_rounded` ranks pairs by float32 probabilities, as an AUC is usually computed, and not by logits. The two
-    differ where the adversary is so sure of itself that its probabilities are all 0 or 1: ties are half right.
+    They were trained against this very encoder, so their readings are *not* what a fresh attacker would read.
     """
 
     utility: float
     utility_metric: str
-    adversary: float
-    adversary_rounded: float
-    adversary_metric: str
-    adversary_chance: float
+    secrets: tuple[Joint, ...]
 
     def __str__(self) -> str:
-        return (
-            f"utility {self.utility:.2%} {self.utility_metric}; the joint adversary reads {self.adversary:.2%}"
-            f" {self.adversary_metric} (guessing: {self.adversary_chance:.2%})"
-        )
+        return "; ".join([f"utility {self.utility:.2%} {self.utility_metric}", *map(str, self.secrets)])
 
 
 class Veil:
     """Embeddings that are useful for `utility` and say little about `secret`.
 
     Args:
-        utility, secret: "links", "labels" or the name of a node attribute.
+        utility: "links", "labels" or the name of a node attribute.
+        secret: likewise; or several, each with an adversary of its own.
         encoder: "gcn", "gat", "hgcn", "package.module:Class", a class or an instance.
         tradeoff: lambda; 1 trains for the utility alone, 0 for the secret alone; the paper's default is .5.
         objective: how the secret is hidden: "kernel", "club", "entropy", "minimax" or "published".
@@ -96,7 +108,7 @@ class Veil:
     def __init__(
         self,
         utility: str = "links",
-        secret: str = "labels",
+        secret: str | Sequence[str] = "labels",
         encoder: Spec = "gcn",
         tradeoff: float = 0.5,
         objective: str = "kernel",
@@ -105,7 +117,8 @@ class Veil:
         seed: int = 0,
         device: str = "auto",
     ) -> None:
-        self.utility, self.secret, self.encoder = utility, secret, encoder
+        self.utility, self.encoder = utility, encoder
+        self.secrets = (secret,) if isinstance(secret, str) else tuple(secret)
         self.tradeoff, self.objective = tradeoff, objective
         self.adversary = adversary or Adversary()
         self.recipe = recipe or default_recipe(utility, encoder)
@@ -154,9 +167,10 @@ class Veil:
             )
         device = pick_device(self.device)
         encoder = self.modules_["encoder"].to(device).eval()
-        x = features(graph, self.recipe.normalize_features, 1, device)
+        splits = [] if split is None else [split]
+        x = features(graph, splits, self.recipe.normalize_features, device)
         with torch.no_grad(), self.repeatable():
-            z: Tensor = encoder(x, adjacency(graph, [] if split is None else [split], device))
+            z: Tensor = encoder(x, adjacency(graph, splits, device))
         return z.cpu()
 
     def score(self, graph: Data, split: Split) -> Score:
@@ -164,16 +178,17 @@ class Veil:
         z = self.transform(graph, split)
         cpu = torch.device("cpu")
         utility = utility_target(self.utility, graph, [split], cpu)
-        secret = secret_target(self.secret, graph, [split], self.adversary.knows, cpu)
-        told = answers(secret, self.modules_["adversary"].cpu(), z, secret.test)
-        adversary = float(judged(secret, told, secret.test.y))
+        secrets = []
+        for number, name in enumerate(self.secrets):
+            secret = secret_target(name, graph, [split], self.adversary.knows, cpu)
+            told = answers(secret, self.modules_[numbered("adversary", number)].cpu(), z, secret.test)
+            value = float(judged(secret, told, secret.test.y))
+            rounded = float(auc(told[:, 1].exp(), secret.test.y)) if secret.metric == "auc" else value
+            secrets.append(Joint(name, secret.metric, value, rounded, float(guessing(secret, secret.test))))
         return Score(
             utility=float(reading(utility, self.modules_["utility"].cpu(), z, utility.test)),
             utility_metric=utility.metric,
-            adversary=adversary,
-            adversary_rounded=float(auc(told[:, 1].exp(), secret.test.y)) if secret.metric == "auc" else adversary,
-            adversary_metric=secret.metric,
-            adversary_chance=float(guessing(secret, secret.test)),
+            secrets=tuple(secrets),
         )
 
     def repeatable(self) -> AbstractContextManager[None]:
@@ -183,10 +198,11 @@ class Veil:
     def config(self) -> dict[str, Any]:
         """All that decides a training besides the graph and the split, as plain values."""
         recipe = asdict(self.recipe) | {"head": spec_name(self.recipe.head)}
-        adversary = asdict(self.adversary) | {"head": spec_name(self._adversary_head())}
+        head = self.adversary.head
+        adversary = asdict(self.adversary) | {"head": None if head is None else spec_name(head)}
         return {
             "utility": self.utility,
-            "secret": self.secret,
+            "secrets": list(self.secrets),
             "encoder": spec_name(self.encoder),
             "tradeoff": self.tradeoff,
             "objective": self.objective,
@@ -237,13 +253,11 @@ class Veil:
             config, shapes = record["config"], record["shapes"]
             veil = cls(
                 utility=config["utility"],
-                secret=config["secret"],
+                secret=config["secrets"],
                 encoder=_known_spec("encoder", encoder, config["encoder"]),
                 tradeoff=config["tradeoff"],
                 objective=config["objective"],
-                adversary=Adversary(
-                    **config["adversary"] | {"head": _known_spec("adversary", adversary, config["adversary"]["head"])}
-                ),
+                adversary=Adversary(**config["adversary"] | {"head": _known_adversary(adversary, config)}),
                 recipe=Recipe(**config["recipe"] | {"head": _known_spec("head", head, config["recipe"]["head"])}),
                 seed=config["seed"],
             )
@@ -259,15 +273,18 @@ class Veil:
         return veil
 
     def _build(self, in_channels: int, classes: Mapping[str, int]) -> dict[str, nn.Module]:
-        """Encoder, utility head and adversary, freshly initialised from the seed."""
+        """Encoder, utility head and adversaries, freshly initialised from the seed."""
         recipe, width = self.recipe, self.recipe.out_channels
         sizes = {"hidden_channels": recipe.hidden_channels, "out_channels": width, "dropout": recipe.dropout}
         with global_stream(self.seed, "initialisation"):
-            return {
+            built = {
                 "encoder": build_encoder(self.encoder, in_channels=in_channels, **sizes, **recipe.encoder_options),
                 "utility": build_head(recipe.head, self.utility, width, classes["utility"]),
-                "adversary": build_head(self._adversary_head(), self.secret, width, classes["secret"]),
             }
+            for number, secret in enumerate(self.secrets):
+                name, default = numbered("adversary", number), "pair-mlp" if secret == "links" else "mlp"
+                built[name] = build_head(self.adversary.head or default, secret, width, classes[name])
+            return built
 
     def _keep(self, training: Training, run: int) -> None:
         """Take over the selected state of one run."""
@@ -277,14 +294,9 @@ class Veil:
         record = training.records[run]
         self.history_, self.best_round_ = record.history, record.best_round
 
-    def _adversary_head(self) -> Spec:
-        if self.adversary.head is not None:
-            return self.adversary.head
-        return "pair-mlp" if self.secret == "links" else "mlp"
-
     def _check(self, graph: Data, split: Split) -> None:
         check_graph(graph)
-        check_targets(graph, self.utility, self.secret)
+        check_targets(graph, self.utility, self.secrets)
         if self.objective not in OBJECTIVES:
             raise unknown("objective", self.objective, OBJECTIVES)
         if not 0 <= self.tradeoff <= 1:
@@ -311,20 +323,21 @@ def start(veils: Sequence[Veil], graph: Data, splits: Sequence[Split]) -> Traini
     """The training of one veil, or of several as a batch, before its first round."""
     for veil, split in zip(veils, splits, strict=True):
         veil._check(graph, split)
-    first, runs = veils[0], len(veils)
+    first = veils[0]
     device = pick_device(first.device)
     utility = utility_target(first.utility, graph, splits, device)
-    secret = secret_target(first.secret, graph, splits, first.adversary.knows, device)
+    secrets = [secret_target(name, graph, splits, first.adversary.knows, device) for name in first.secrets]
+    of_secrets = {numbered("adversary", number): secret.num_classes for number, secret in enumerate(secrets)}
     for veil in veils:
         veil.in_channels_ = graph.x.size(1)
-        veil.classes_ = {"utility": utility.num_classes, "secret": secret.num_classes}
+        veil.classes_ = {"utility": utility.num_classes, **of_secrets}
     built = [veil._build(veil.in_channels_, veil.classes_) for veil in veils]
     modules = {part: stack([own[part] for own in built]).to(device) for part in built[0]}
     problem = Problem(
-        x=features(graph, first.recipe.normalize_features, runs, device),
+        x=features(graph, splits, first.recipe.normalize_features, device),
         adjacency=adjacency(graph, splits, device),
         utility=utility,
-        secret=secret,
+        secrets=secrets,
         objective=OBJECTIVES[first.objective],
         tradeoff=torch.tensor([veil.tradeoff for veil in veils], dtype=torch.float64, device=device).squeeze(),
     )
@@ -360,6 +373,11 @@ def _known_spec(kind: str, given: Spec | None, saved: str) -> Spec:
     if saved not in {**ENCODERS, **NODE_HEADS, **LINK_HEADS}:
         raise GraphveilError(f"the run's {kind} is not graphveil's own but {saved}: pass it as {kind}=... to load it.")
     return saved
+
+
+def _known_adversary(given: Spec | None, config: Mapping[str, Any]) -> Spec | None:
+    saved = config["adversary"]["head"]
+    return given if saved is None else _known_spec("adversary", given, saved)
 
 
 def _brief(error: Exception) -> str:

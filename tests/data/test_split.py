@@ -129,7 +129,7 @@ def test_a_split_of_another_graph_is_refused(graph: Data, split: gv.Split) -> No
 
 def test_small_graphs_are_refused_by_the_papers_split_and_taken_by_the_proportional_one() -> None:
     karate = gv.load("karate")
-    with pytest.raises(gv.GraphveilError, match=r"class 0 has 13 labelled nodes.*Split\.proportional"):
+    with pytest.raises(gv.GraphveilError, match=r"class 0 of labels has 13.*Split\.proportional"):
         gv.Split.paper(karate)
     split = gv.Split.proportional(karate)
     assert set(karate.y[split.train_nodes].tolist()) == {0, 1, 2, 3}
@@ -145,7 +145,7 @@ def toy(labels: list[int], num_links: int = 40) -> Data:
 @pytest.mark.parametrize(
     ("graph", "says"),
     [
-        (toy([0] * 30), "1 class of labels"),
+        (toy([0] * 30), "has 1 class"),
         (toy([0, 2] * 15), "no node has class 1"),
         (toy([0, 1] * 15, num_links=19), "19 distinct links, but at least 20"),
         (toy([0, 1] * 15, num_links=435), "too dense"),
@@ -185,3 +185,26 @@ def test_every_graph_is_split_without_a_leak_or_refused(n: int, classes: int, li
         return
     assert split.test_links.size(1) > 0
     assert split.val_links.size(1) > 0
+
+
+def test_any_target_splits_the_nodes_of_which_something_is_known() -> None:
+    """Of 60 nodes the team is known for the first 30, the city for the last 40: ten are known by city alone..."""
+    graph = toy([-1] * 60)
+    graph.team = torch.tensor([0, 1, 2] * 10 + [-1] * 30)
+    graph.city = torch.tensor([-1] * 20 + [0, 1] * 20)
+    split = gv.Split.proportional(graph, seed=0, targets=("links", "team", "city"))
+    parts = [split.train_nodes, split.val_nodes, split.test_nodes, split.spare_nodes]
+    assert torch.cat(parts).sort().values.tolist() == list(range(60))
+    assert torch.bincount(graph.team[split.train_nodes]).tolist() == [4, 4, 4], "a third of each team, rounded up"
+    only = gv.Split.proportional(graph, seed=0, targets=("city",))
+    assert int(torch.cat([only.train_nodes, only.val_nodes, only.test_nodes]).min()) == 20
+
+
+def test_without_classes_no_node_has_a_part_and_links_have() -> None:
+    graph = toy([-1] * 60)
+    del graph.y
+    split = gv.Split.paper(graph, seed=0, targets=("links",))
+    assert split.train_nodes.numel() == split.val_nodes.numel() == split.test_nodes.numel() == 0
+    assert split.test_links.size(1) > 0
+    with pytest.raises(gv.GraphveilError, match="no 'labels'"):
+        gv.Split.paper(graph, seed=0)

@@ -276,7 +276,7 @@ def test_wrong_experiments_and_histories(tmp_path: Path, show: Show) -> None:
             show(table2=whole | {"rows": [whole["rows"][0] | change]})
     with pytest.raises(GraphveilError, match="not every row has 3 texts"):
         show(table1=made.table1() | {"rows": [["one"]]}, table2=whole)
-    made.write(tmp_path / "run" / "run.json", {"schema": "graphveil/run/1", "config": {"utility": "links"}})
+    made.write(tmp_path / "run" / "run.json", {"schema": "graphveil/run/2", "config": {"utility": "links"}})
     (tmp_path / "run" / "history.parquet").write_bytes(b"PAR1 torn")
     with pytest.raises(GraphveilError, match=r"history\.parquet cannot be shown"):
         report(tmp_path / "run", tmp_path / "report.html")
@@ -311,7 +311,7 @@ def test_no_text_becomes_markup(payload: str, show: Show, tmp_path: Path) -> Non
     pages = [show(spoiled(made.audit(), payload)), show(table1=spoiled(made.table1(), payload), figure2=whole)]
     pages.append(show(figure2=spoiled(whole, payload)))
     config = {"utility": "links", "secret": "labels", "encoder": "gcn", "objective": "club", "deep": {"er": "x"}}
-    record = {"schema": "graphveil/run/1", "graph": "cora", "config": config, "scores": {"utility_metric": "auc"}}
+    record = {"schema": "graphveil/run/2", "graph": "cora", "config": config, "scores": {"utility_metric": "auc"}}
     made.write(tmp_path / "run" / "run.json", spoiled(record, payload))
     made.write(tmp_path / "run" / "audit.json", spoiled(made.audit(), payload))
     report(tmp_path / "run", tmp_path / "run.html")

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.models.layers import Affine
-from graphveil.training.loop import Training
+from graphveil.training.loop import Secret, Training
 from graphveil.training.objectives import cross_entropy, vclub
 from graphveil.training.targets import Examples, Rows
 from graphveil.veil import start
@@ -30,9 +30,9 @@ def same(before: list[Tensor], module: nn.Module) -> bool:
 def test_a_head_step_moves_its_head_and_nothing_else(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
     run = training(small, small_split, quick)
     z = run.embed()
-    hide, keep = run.problem.secret.train(run._noise["secret"]), run.problem.utility.train(run._noise["utility"])
+    hide, keep = run.secrets[0].target.train(run.secrets[0].noise), run.problem.utility.train(run._noise)
     for name, step in (
-        ("adversary", lambda: run._adversary_step(Rows(z, hide))),
+        ("adversary", lambda: run._adversary_step(run.secrets[0], Rows(z, hide))),
         ("utility", lambda: run._utility_step(z.clone(), keep)),
     ):
         before = {p.name: weights(p.module) for p in run.players}
@@ -42,14 +42,14 @@ def test_a_head_step_moves_its_head_and_nothing_else(small: Data, small_split: g
 
 def test_the_encoder_step_moves_the_encoder_only(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
     run = training(small, small_split, quick)
-    hide = run.problem.secret.train(run._noise["secret"])
+    hide = run.secrets[0].target.train(run.secrets[0].noise)
     before = {p.name: weights(p.module) for p in run.players}
     run.encoder.module.train()
     z = run.encoder.module(run.problem.x, run.problem.adjacency)
-    z.backward(run._secret_gradient(z.detach(), hide))
+    z.backward(run._secret_gradient(run.secrets[0], z.detach(), hide))
     run.encoder.step()
     assert [p.name for p in run.players if not same(before[p.name], p.module)] == ["encoder"]
-    assert all(p.grad is None for p in run.adversary.parameters), "the adversary gets no gradient from the encoder"
+    assert all(p.grad is None for p in run.adversaries[0].parameters), "the adversary gets no gradient from the encoder"
 
 
 @pytest.mark.parametrize("utility", ["links", "labels"])
@@ -71,7 +71,7 @@ def test_lambda_one_is_plain_training_bit_for_bit(
     target = plain.problem.utility
     for number in range(recipe.rounds):
         plain._clock.fill_(number)
-        examples = target.train(plain._noise["utility"])
+        examples = target.train(plain._noise)
         z = modules[0](plain.problem.x, plain.problem.adjacency)
         loss = cross_entropy(target.log_probabilities(modules[1], Rows(z, examples)), examples.y)
         optimizer.zero_grad()
@@ -110,9 +110,9 @@ def test_which_way_each_player_moves(objective: str) -> None:
     graph = Data(x=torch.ones(4, 1), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]), y=torch.tensor([0, 0, 1, 1]))
     run = hand_made(graph, objective)
     z = run.embed()
-    examples = run.problem.secret.train(run._noise["secret"])
+    examples = run.secrets[0].target.train(run.secrets[0].noise)
     nodes, y = examples.index, examples.y
-    linear = run.adversary.module.linear
+    linear = run.adversaries[0].module.linear
     assert isinstance(linear, Affine)
     w, b = linear.weight.detach().t().clone(), linear.bias.detach().clone()
 
@@ -120,7 +120,7 @@ def test_which_way_each_player_moves(objective: str) -> None:
     share = logits.exp() / logits.exp().sum(dim=1, keepdim=True)
     onehot = torch.eye(2)[y]
     ce_gradient = (share - onehot) @ w / len(y)  # of CE(g(z), y) at z
-    prior_gradient = (share - run.problem.secret.prior) @ w / len(y)  # of CE(g(z), prior) at z
+    prior_gradient = (share - run.secrets[0].target.prior) @ w / len(y)  # of CE(g(z), prior) at z
     expected = torch.zeros_like(z)
     expected[nodes] = {
         "published": -ce_gradient,
@@ -128,13 +128,13 @@ def test_which_way_each_player_moves(objective: str) -> None:
         "club": prior_gradient - ce_gradient,
         "entropy": prior_gradient,
     }[objective]
-    assert torch.allclose(run._secret_gradient(z, examples), expected, rtol=0, atol=1e-6)
+    assert torch.allclose(run._secret_gradient(run.secrets[0], z, examples), expected, rtol=0, atol=1e-6)
 
     before = float(-(onehot * share.log()).sum() / len(y))
-    run.adversary.optimizer = torch.optim.SGD(run.adversary.parameters, lr=0.1)
+    run.adversaries[0].optimizer = torch.optim.SGD(run.adversaries[0].parameters, lr=0.1)
     rows = Rows(z.detach(), examples)
-    run._adversary_step(rows)
-    log_q = run.problem.secret.log_probabilities(run.adversary.module, rows)
+    run._adversary_step(run.secrets[0], rows)
+    log_q = run.secrets[0].target.log_probabilities(run.adversaries[0].module, rows)
     after = cross_entropy(log_q, y).item()
     assert (after > before) == (objective == "published"), "published ascends, the others descend"
 
@@ -178,15 +178,15 @@ def test_the_encoders_gradient_is_the_weighted_sum(small: Data, small_split: gv.
     for player in run.players:
         player.optimizer = torch.optim.SGD(player.parameters, lr=0.5)
     before = weights(run.encoder.module)
-    keep = run.problem.utility.train(run._noise["utility"])
-    hide = run.problem.secret.train(run._noise["secret"])
-    run._step(keep, hide)
+    keep = run.problem.utility.train(run._noise)
+    hide = run.secrets[0].target.train(run.secrets[0].noise)
+    run._step(keep, [hide])
 
     z = twin.encoder.module(twin.problem.x, twin.problem.adjacency)
     kept, hidden = Rows(z, keep), Rows(z, hide)
     utility = cross_entropy(twin.problem.utility.log_probabilities(twin.utility.module, kept), keep.y)
-    log_q = run.problem.secret.log_probabilities(run.adversary.module, hidden)  # the adversary after its steps
-    secret = vclub(log_q, hide.y, run.problem.secret.prior)
+    log_q = run.secrets[0].target.log_probabilities(run.adversaries[0].module, hidden)  # the adversary after its steps
+    secret = vclub(log_q, hide.y, run.secrets[0].target.prior)
     (0.3 * utility + 0.7 * secret).backward()
     for old, new, like in zip(before, run.encoder.module.parameters(), twin.encoder.module.parameters(), strict=True):
         assert like.grad is not None
@@ -288,20 +288,66 @@ def test_a_run_that_hides_nothing_is_not_probed_and_not_hurt_in_a_batch(small: D
     run = start(batch, small, splits)
     real = run._secret_gradient
 
-    def broken(z: Tensor, examples: Examples) -> Tensor:
-        return real(z, examples) * torch.tensor([torch.nan, 1.0])[:, None, None]
+    def broken(secret: Secret, z: Tensor, examples: Examples) -> Tensor:
+        return real(secret, z, examples) * torch.tensor([torch.nan, 1.0])[:, None, None]
 
     run._secret_gradient = broken  # type: ignore[method-assign]
     run.run()
     assert [record.diverged for record in run.records] == [None, None]
-    probes = [[done.probe for done in record.history if not math.isnan(done.utility)] for record in run.records]
+    probes = [
+        [done.secrets[0].probe for done in record.history if not math.isnan(done.utility)] for record in run.records
+    ]
     assert all(math.isnan(value) for value in probes[0])
     assert not any(math.isnan(value) for value in probes[1])
 
 
 def score(run: Training, utility: float, adversary: float, probe: float | None = None) -> float:
-    readings = (utility, adversary, adversary if probe is None else probe)
-    return float(run._score(*(torch.tensor(one).double() for one in readings)))
+    kept, read, probed = (
+        torch.tensor(one).double() for one in (utility, adversary, adversary if probe is None else probe)
+    )
+    return float(run._score(kept, [read], [probed]))
+
+
+def test_every_secret_counts_in_full(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
+    """The gradient at z of two secrets is the sum of what each has alone, and the first trains as if it were alone."""
+    arguments = {"objective": "club", "tradeoff": 0.0, "seed": 3}
+    alone, other = (training(small, small_split, quick, secret=name, **arguments) for name in ("labels", "secret"))
+    both = training(small, small_split, quick, secret=["labels", "secret"], **arguments)
+    other.secrets[0].adversary.module.load_state_dict(both.adversaries[1].module.state_dict())
+    z = both.embed()
+    gradients = [
+        run._secret_gradient(secret, z.clone(), secret.target.train(secret.noise))
+        for run in (both, alone, other)
+        for secret in run.secrets
+    ]
+    assert gradients[0].equal(gradients[2])
+    assert gradients[1].equal(gradients[3])
+    before = weights(both.encoder.module)
+    gained: list[Tensor] = []
+
+    def watch(module: nn.Module, given: object, z: Tensor) -> None:
+        z.register_hook(gained.append)
+
+    both.encoder.module.register_forward_hook(watch)
+    both.adversary_steps = 1
+    for player in both.adversaries:
+        player.optimizer = torch.optim.SGD(player.parameters, lr=0.0)
+    both.encoder.module.eval()  # no dropout, so that z is the z above
+    both._step(both.problem.utility.train(both._noise), [one.target.train(one.noise) for one in both.secrets])
+    assert torch.allclose(gained[0], gradients[0] + gradients[1], rtol=1e-5, atol=1e-8)
+    assert not same(before, both.encoder.module)
+
+
+def test_of_several_secrets_the_best_told_one_selects(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
+    run = training(
+        small, small_split, quick.but(head="linear"), utility="labels", secret=["links", "secret"], tradeoff=0.6
+    )
+    kept, chance = torch.tensor(1.0).double(), torch.tensor(0.5).double()
+    y = small.secret[small_split.val_nodes]
+    m = float(torch.bincount(y).max() / y.numel())
+    for links, secret in ((0.9, m), (0.5, m + 0.8 * (1 - m))):
+        readings = [torch.tensor(links).double(), torch.tensor(secret).double()]
+        assert float(run._score(kept, readings, [chance, torch.tensor(m).double()])) == pytest.approx(0.6 - 0.4 * 0.8)
 
 
 def test_the_callers_randomness_is_left_as_it_was(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
@@ -327,5 +373,5 @@ def test_hgcn_stays_finite_over_a_thousand_rounds_on_pubmed() -> None:
     recipe = gv.Veil(encoder="hgcn").recipe.but(rounds=1000, patience=1000, evaluate_every=100)
     veil = gv.Veil(encoder="hgcn", tradeoff=0.9, recipe=recipe, adversary=gv.Adversary(steps=1)).fit(graph, split)
     assert len(veil.history_) == 1000
-    assert all(math.isfinite(r.utility_loss) and math.isfinite(r.secret_loss) for r in veil.history_)
+    assert all(math.isfinite(r.utility_loss) and math.isfinite(r.secrets[0].loss) for r in veil.history_)
     assert torch.isfinite(veil.transform(graph)).all()

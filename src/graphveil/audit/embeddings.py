@@ -6,6 +6,8 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 import safetensors.torch
@@ -17,15 +19,18 @@ from graphveil.audit.learners import Rows
 from graphveil.audit.result import Flag
 from graphveil.errors import GraphveilError
 
-ID_COLUMNS = ("node", "id", "node_id", "index")
+ID_COLUMNS = ("id", "node", "node_id", "index")
 LISTS = (pyarrow.types.is_list, pyarrow.types.is_large_list, pyarrow.types.is_fixed_size_list)
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, BadZipFile, zlib.error)
 
 
-def read_embeddings(path: Path, num_nodes: int) -> Rows:
+def read_embeddings(path: Path, ids: pa.Array) -> Rows:
     """(num_nodes, channels) from .npy, .npz, .parquet, .csv or .safetensors, in the order of the graph's nodes.
 
-    A column called node, id, node_id or index says which node a row is; without one the rows are in order.
+    A column called id, node, node_id or index says which node a row is; without one the rows are in order.
+
+    Args:
+        ids: the nodes' own.
     """
     kinds = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".csv": _csv, ".safetensors": _safetensors}
     if path.suffix not in kinds:
@@ -33,11 +38,11 @@ def read_embeddings(path: Path, num_nodes: int) -> Rows:
     if not path.is_file():
         raise GraphveilError(f"{path} is not a file: give the file of the embeddings.")
     try:
-        array = kinds[path.suffix](path, num_nodes)
+        array = kinds[path.suffix](path, ids)
     except (*UNREADABLE, SafetensorError, pyarrow.ArrowException) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise GraphveilError(f"{path} cannot be read as embeddings ({reason}): write it again.") from error
-    return check_embeddings(array, num_nodes, str(path))
+    return check_embeddings(array, len(ids), str(path))
 
 
 def check_embeddings(z: Any, num_nodes: int, name: str = "z") -> Rows:
@@ -88,25 +93,25 @@ def shape_flags(z: Rows) -> list[Flag]:
     return flags
 
 
-def _npy(path: Path, num_nodes: int) -> NDArray[Any]:  # noqa: ARG001 - no ids in an array
+def _npy(path: Path, ids: pa.Array) -> NDArray[Any]:  # noqa: ARG001 - no ids in an array
     result: NDArray[Any] = np.load(path, allow_pickle=False)
     return result
 
 
-def _npz(path: Path, num_nodes: int) -> NDArray[Any]:
+def _npz(path: Path, ids: pa.Array) -> NDArray[Any]:
     with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        return _one_of(dict(arrays), num_nodes)
+        return _one_of(dict(arrays), ids)
 
 
-def _safetensors(path: Path, num_nodes: int) -> NDArray[Any]:
+def _safetensors(path: Path, ids: pa.Array) -> NDArray[Any]:
     arrays = {
         key: (value.double() if value.is_floating_point() else value).numpy()
         for key, value in safetensors.torch.load_file(path).items()
     }
-    return _one_of(arrays, num_nodes)
+    return _one_of(arrays, ids)
 
 
-def _one_of(arrays: dict[str, NDArray[Any]], num_nodes: int) -> NDArray[Any]:
+def _one_of(arrays: dict[str, NDArray[Any]], ids: pa.Array) -> NDArray[Any]:
     """The only two-dimensional array, or the one called z or embeddings; in order of its ids, where it has some."""
     matrices = [name for name in arrays if name in ("z", "embeddings", "embedding")] or [
         name for name, array in arrays.items() if array.ndim == 2
@@ -114,21 +119,22 @@ def _one_of(arrays: dict[str, NDArray[Any]], num_nodes: int) -> NDArray[Any]:
     if len(matrices) != 1:
         raise ValueError(f"it holds {', '.join(arrays) or 'no arrays'}, not one matrix called z")
     array = arrays[matrices[0]]
-    ids = [arrays[name] for name in ID_COLUMNS if name in arrays]
-    return _in_order(array, ids[0], num_nodes) if ids else array
+    own = [arrays[name] for name in ID_COLUMNS if name in arrays]
+    return _in_order(array, pa.array(own[0]), ids) if own else array
 
 
-def _parquet(path: Path, num_nodes: int) -> NDArray[Any]:
-    return _from_table(pq.read_table(path), num_nodes)
+def _parquet(path: Path, ids: pa.Array) -> NDArray[Any]:
+    return _from_table(pq.read_table(path), ids)
 
 
-def _csv(path: Path, num_nodes: int) -> NDArray[Any]:
-    return _from_table(pyarrow.csv.read_csv(path), num_nodes)
+def _csv(path: Path, ids: pa.Array) -> NDArray[Any]:
+    text = {name: pa.string() for name in ID_COLUMNS}  # 007 is not 7
+    return _from_table(pyarrow.csv.read_csv(path, convert_options=pyarrow.csv.ConvertOptions(column_types=text)), ids)
 
 
-def _from_table(table: Any, num_nodes: int) -> NDArray[Any]:
-    ids = [name for name in ID_COLUMNS if name in table.column_names]
-    columns = [name for name in table.column_names if name not in ids[:1]]
+def _from_table(table: Any, ids: pa.Array) -> NDArray[Any]:
+    own = [name for name in ID_COLUMNS if name in table.column_names]
+    columns = [name for name in table.column_names if name not in own[:1]]
     arrays = []
     for name in columns:
         column = table.column(name).combine_chunks()
@@ -141,10 +147,13 @@ def _from_table(table: Any, num_nodes: int) -> NDArray[Any]:
     if not arrays:
         raise ValueError("it has no column of numbers")
     array = np.concatenate(arrays, axis=1)
-    return _in_order(array, table.column(ids[0]).to_numpy(), num_nodes) if ids else array
+    return _in_order(array, table.column(own[0]).combine_chunks(), ids) if own else array
 
 
-def _in_order(array: NDArray[Any], ids: NDArray[Any], num_nodes: int) -> NDArray[Any]:
-    if len(ids) != len(array) or not np.array_equal(np.sort(ids), np.arange(num_nodes)):
-        raise ValueError(f"its ids are not the graph's nodes 0 to {num_nodes - 1}, each once")
-    return array[np.argsort(ids)]
+def _in_order(array: NDArray[Any], own: pa.Array, ids: pa.Array) -> NDArray[Any]:
+    """Ids are compared as text, so that numbers of another width, or from a file of text, are the same."""
+    place = pc.index_in(ids.cast(pa.string()), value_set=own.cast(pa.string()))
+    if len(own) != len(ids) or len(array) != len(ids) or place.null_count or len(pc.unique(place)) != len(ids):
+        raise ValueError(f"its ids are not the graph's {len(ids)} nodes, {ids[0]} to {ids[-1]}, each once")
+    result: NDArray[Any] = array[place.to_numpy()]
+    return result

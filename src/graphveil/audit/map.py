@@ -32,7 +32,7 @@ def draw(secret: Secret, z: np.ndarray, before: np.ndarray | None = None, seed: 
         "before": None if before is None else _plane(_view(secret, before, chosen), seed),
         "after": _plane(_view(secret, z, chosen), seed),
         "class": y.tolist(),
-        "names": ["no link", "link"] if is_pairs else [f"class {number}" for number in range(int(y.max()) + 1)],
+        "names": list(secret.class_names),
     }
 
 

@@ -5,6 +5,7 @@ known for the training links. Each attack tunes on the validation part, where th
 scored on the test part. Beyond the sizes below a seeded sample is taken, and the audit says so.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch_geometric.data import Data
 from graphveil.audit.metrics import Integers
 from graphveil.data import UNKNOWN, Split, node_classes
 from graphveil.data.graph import decode_pairs, encode_pairs, undirected_pairs
+from graphveil.data.origin import class_names
 from graphveil.data.pairs import distinct_nonlinks
 from graphveil.data.split import Knowledge
 from graphveil.errors import GraphveilError
@@ -55,6 +57,7 @@ class NodeSecret:
     val: Asked
     test: Asked
     links: Integers
+    class_names: Sequence[str]
     notes: tuple[str, ...] = ()
 
     @property
@@ -99,6 +102,7 @@ class LinkSecret:
     name: str = field(default="links", init=False)
     num_classes: int = field(default=2, init=False)
     chance: float = field(default=0.5, init=False)
+    class_names: Sequence[str] = field(default=("no link", "link"), init=False)
 
 
 Secret = NodeSecret | LinkSecret
@@ -133,6 +137,7 @@ def node_secret(graph: Data, split: Split, name: str, seed: int) -> NodeSecret:
         val=val,
         test=test,
         links=undirected_pairs(graph.edge_index.cpu()).numpy(),
+        class_names=class_names(graph, name, int(y.max()) + 1),
         notes=tuple(notes),
     )
 

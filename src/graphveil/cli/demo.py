@@ -38,7 +38,7 @@ def demo(
     console.print(scores_table("Cora, GCN: links kept, labels hidden", scores))
     caution("so, here are some:")
     score = scores["protected"]
-    context = Context(score.adversary, utility_of("links", score.utility, graph, split))
+    context = Context(score.secrets[0].value, utility_of("links", score.utility, graph, split))
     with show_attacks(console) as on_attack:
         effort = Effort(min(os.cpu_count() or 1, 2), on_attack=on_attack)
         controls = {"unprotected encoder": z["unprotected"]}

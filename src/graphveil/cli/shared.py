@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from typer.core import TyperGroup
 
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
 
 
 class InOrder(TyperGroup):
-    """The verbs in the order in which one needs them."""
+    """The verbs in the order in which one needs them; Ctrl-C is one sentence in all of them."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Those that can go on where they were say so themselves."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            fail("interrupted before anything was finished; the same command starts over.", code=130)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Those that are named here first."""
@@ -87,12 +95,16 @@ def show_table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[st
 
 
 def scores_table(title: str, scores: "dict[str, Score]") -> Table:
-    """Utility and what the joint adversary reads, a row a run, beside guessing."""
+    """Utility and what the joint adversaries read, a row a run and a secret, beside guessing."""
     first = next(iter(scores.values()))
-    table = Table("run", f"utility ({first.utility_metric})", f"adversary reads ({first.adversary_metric})", "guessing")
+    several = len(first.secrets) > 1
+    reads = "adversary reads" if several else f"adversary reads ({first.secrets[0].metric})"
+    table = Table("run", f"utility ({first.utility_metric})", *(["secret"] if several else []), reads, "guessing")
     table.title, table.title_justify = title, "left"
     for name, score in scores.items():
-        table.add_row(name, f"{score.utility:.1%}", f"{score.adversary:.1%}", f"{score.adversary_chance:.1%}")
+        for joint in score.secrets:
+            said = [escape(f"{joint.secret} ({joint.metric})")] if several else []
+            table.add_row(name, f"{score.utility:.1%}", *said, f"{joint.value:.1%}", f"{joint.chance:.1%}")
     return table
 
 

@@ -9,7 +9,7 @@ BINS = 24
 
 
 def degree_features(pairs: Tensor, num_nodes: int) -> Tensor:
-    """A constant, log(1 + degree) and the power of two it lies in, (num_nodes, 2 + BINS), from distinct links (2, n)."""
+    """A constant, log(1 + degree) and its power of two, (num_nodes, 2 + BINS), from distinct links (2, n)."""
     degree = torch.bincount(pairs.flatten(), minlength=num_nodes)
     magnitude = (degree + 1).double().log2().floor().long().clamp(max=BINS - 1)
     return torch.cat(

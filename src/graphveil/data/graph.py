@@ -5,6 +5,7 @@
 """
 
 import hashlib
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -47,6 +48,12 @@ def both_directions(pairs: Tensor) -> Tensor:
     return torch.cat([pairs, pairs.flip(0)], dim=1)
 
 
+def node_attributes(graph: Data) -> list[str]:
+    """The names of what might be classes of the nodes, beside the labels."""
+    names = [name for name in graph.keys() if name not in ("x", "y", "edge_index")]  # noqa: SIM118 - not a dict
+    return [name for name in names if isinstance(graph[name], Tensor) and graph[name].shape == (graph.num_nodes,)]
+
+
 def node_classes(graph: Data, name: str) -> Tensor:
     """The classes of every node, (num_nodes,) int64 with `UNKNOWN` where unknown.
 
@@ -55,7 +62,7 @@ def node_classes(graph: Data, name: str) -> Tensor:
     """
     key = "y" if name == "labels" else name
     if key not in graph:
-        attributes = [k for k in graph.keys() if k not in ("x", "y", "edge_index")]  # noqa: SIM118 - not a dict
+        attributes = node_attributes(graph)
         raise GraphveilError(
             f"the graph has no {name!r}: choose 'links', 'labels' (graph.y)"
             f" or one of its node attributes ({', '.join(attributes) or 'it has none'})."
@@ -80,11 +87,15 @@ def node_classes(graph: Data, name: str) -> Tensor:
     return classes
 
 
-def check_targets(graph: Data, utility: str, secret: str) -> None:
-    """Refuse to keep or to hide what the graph does not have, and to hide what is kept."""
-    if utility == secret:
+def check_targets(graph: Data, utility: str, secrets: Sequence[str]) -> None:
+    """Refuse to keep or to hide what the graph does not have, to hide what is kept, and to hide nothing."""
+    if not secrets:
+        raise GraphveilError("no secret was named: say what to hide, such as 'labels', 'links' or a node attribute.")
+    if utility in secrets:
         raise GraphveilError(f"utility and secret are both {utility!r}: what is kept cannot be hidden.")
-    for name in (utility, secret):
+    if len(set(secrets)) < len(secrets):
+        raise GraphveilError(f"a secret is named twice among {', '.join(secrets)}: name each once.")
+    for name in (utility, *secrets):
         if name != "links":
             node_classes(graph, name)
 

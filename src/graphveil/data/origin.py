@@ -4,13 +4,27 @@
 newer graph can be turned alike. Both are plain values that go into a run's record.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from torch_geometric.data import Data
+
+from graphveil.errors import GraphveilError, unknown
+
+
+MOST_BINS = 100
+"""Classes that numbers may be cut into."""
+
+_CHOICES: Mapping[str, Sequence[str]] = {
+    "missing": ("degree", "embedding"),
+    "direction": ("either", "mutual"),
+    "loops": ("drop", "refuse"),
+    "duplicates": ("drop", "refuse"),
+}
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,21 @@ class Reading:
     duplicates: Literal["drop", "refuse"] = "drop"
     text_encoding: str | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant."""
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise unknown(name, str(getattr(self, name)), choices)
+        for name in ("attributes", "features", "drop"):
+            given = getattr(self, name)
+            if isinstance(given, str) or not all(isinstance(column, str) for column in given or ()):
+                raise GraphveilError(f"{name} is {given!r}: give a list of names, such as ['age'].")
+        for column, count in self.bins.items():
+            if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MOST_BINS:
+                raise GraphveilError(f"{count!r} bins for {column!r}: give a number from 2 to {MOST_BINS}.")
+        if self.min_weight is not None and not math.isfinite(self.min_weight):
+            raise GraphveilError(f"min_weight is {self.min_weight}: give a number.")
+
 
 @dataclass(frozen=True)
 class Column:
@@ -55,6 +84,7 @@ class Column:
     Args:
         kind: "number" is (value - mean) / deviation, 0 where missing; "category" one column a category; "matrix" as it
             came, `width` columns.
+        categories: words, in the order of their columns; of a matrix, the columns that it was put together from, if any.
     """
 
     name: str
@@ -79,6 +109,11 @@ class Encoding:
     classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     cuts: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
+    @classmethod
+    def from_plain(cls, values: Mapping[str, Any]) -> "Encoding":
+        """From what `dataclasses.asdict` made of one."""
+        return cls(tuple(Column(**column) for column in values["columns"]), values["classes"], values["cuts"])
+
 
 @dataclass(frozen=True, eq=False)
 class Origin:
@@ -100,6 +135,11 @@ def origin_of(graph: Data) -> Origin:
     """What was read along with a graph; one that was not read has nodes 0, 1, ..."""
     found = graph.get("origin")
     return found if isinstance(found, Origin) else Origin(pa.array(np.arange(graph.x.size(0))))
+
+
+def class_names(graph: Data, target: str, count: int) -> Sequence[str]:
+    """What the classes 0, 1, ... of a target are called: as they were read, else by their numbers."""
+    return origin_of(graph).encoding.classes.get(target) or [f"class {number}" for number in range(count)]
 
 
 def node_ids(graph: Data) -> pa.Array:

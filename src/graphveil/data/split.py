@@ -45,7 +45,7 @@ class Split:
     Args:
         message_edges: "train" keeps validation and test links out of message passing, as they must be when links
             are the utility; "all" embeds the true graph, which is the owner's own situation when links are the secret.
-        spare_nodes: labelled nodes in no other part.
+        spare_nodes: nodes of known classes in no other part.
     """
 
     num_nodes: int
@@ -67,40 +67,63 @@ class Split:
         _check_pairs(self)
 
     @classmethod
-    def paper(cls, graph: Data, seed: int = 0, message_edges: MessageEdges = "train") -> "Split":
-        """Section 5.1: 20 nodes a class, 500 and 1,000 nodes; 85 / 5 / 10 % of the links; all at random."""
-        labels = _labels(graph)
-        sizes = torch.bincount(labels[labels != UNKNOWN])
+    def paper(
+        cls,
+        graph: Data,
+        seed: int = 0,
+        message_edges: MessageEdges = "train",
+        targets: Sequence[str] = ("labels",),
+    ) -> "Split":
+        """Section 5.1: 20 nodes a class, 500 and 1,000 nodes; 85 / 5 / 10 % of the links; all at random.
+
+        Args:
+            targets: what is kept and hidden. Nodes of which one is known have a part; the classes are of the first
+                that is not links. Where all are links, no node has a part.
+        """
+        classes, known = _classes(graph, targets)
+        if classes is None:
+            return _draw_split(graph, seed, message_edges, (None, known), [], 0, 0)
+        sizes = classes.sizes
         too_small = (sizes < 20).nonzero().flatten().tolist()
-        if too_small or int(sizes.sum()) < 20 * len(sizes) + 1500:
+        if too_small or len(known) < 20 * len(sizes) + 1500:
             why = (
-                f"class {too_small[0]} has {int(sizes[too_small[0]])} labelled nodes"
+                f"class {too_small[0]} of {classes.name} has {int(sizes[too_small[0]])}"
                 if too_small
-                else f"the graph has {int(sizes.sum())} labelled nodes"
+                else f"the graph has {len(known)}"
             )
             raise GraphveilError(
-                f"the paper's split needs 20 labelled nodes in each of {len(sizes)} classes and 1,500 more, but {why}:"
+                f"the paper's split needs 20 nodes in each of {len(sizes)} classes and 1,500 more, but {why}:"
                 " use Split.proportional(graph, seed), or --split proportional, which takes shares of each class."
             )
-        return _draw_split(graph, seed, message_edges, [20] * len(sizes), 500, 1000)
+        return _draw_split(graph, seed, message_edges, (classes, known), [20] * len(sizes), 500, 1000)
 
     @classmethod
-    def proportional(cls, graph: Data, seed: int = 0, message_edges: MessageEdges = "train") -> "Split":
+    def proportional(
+        cls,
+        graph: Data,
+        seed: int = 0,
+        message_edges: MessageEdges = "train",
+        targets: Sequence[str] = ("labels",),
+    ) -> "Split":
         """For graphs too small for the paper's counts: a third of each class, a sixth and the rest of the nodes.
 
         A class of one or two nodes gives one of them to training, so that every class is known.
+
+        Args:
+            targets: as of `paper`.
         """
-        labels = _labels(graph)
-        sizes = torch.bincount(labels[labels != UNKNOWN]).tolist()
-        per_class = [(size + 2) // 3 for size in sizes]
-        rest = sum(sizes) - sum(per_class)
+        classes, known = _classes(graph, targets)
+        if classes is None:
+            return _draw_split(graph, seed, message_edges, (None, known), [], 0, 0)
+        per_class = ((classes.sizes + 2) // 3).tolist()
+        rest = len(known) - sum(per_class)
         if rest < 2:
             raise GraphveilError(
-                f"the graph has {sum(sizes)} labelled nodes in {len(sizes)} classes, too few to train, select and"
-                " test on: label more nodes or merge classes."
+                f"{classes.name} is known for {int(classes.sizes.sum())} nodes in {len(per_class)} classes, too few to"
+                " train, select and test on: fill in more values or merge classes."
             )
         val = max(1, rest // 4)
-        return _draw_split(graph, seed, message_edges, per_class, val, rest - val)
+        return _draw_split(graph, seed, message_edges, (classes, known), per_class, val, rest - val)
 
     @property
     def message_pairs(self) -> Tensor:
@@ -174,28 +197,54 @@ def _known(parts: dict[str, list[Tensor]], knowledge: str) -> Tensor:
     return torch.cat(parts[knowledge])
 
 
-def _labels(graph: Data) -> Tensor:
+@dataclass(frozen=True, eq=False)
+class _Classes:
+    """The target whose classes decide which nodes train: the class of each node, and how many nodes each has."""
+
+    name: str
+    of_node: Tensor
+    sizes: Tensor
+
+
+def _classes(graph: Data, targets: Sequence[str]) -> tuple[_Classes | None, Tensor]:
+    """The first target that nodes have, and the nodes of which any target is known, in ascending order."""
     check_graph(graph)
-    labels = node_classes(graph, "labels").cpu()
-    sizes = torch.bincount(labels[labels != UNKNOWN])
+    names = [name for name in targets if name != "links"]
+    if not names:
+        return None, torch.empty(0, dtype=torch.long)
+    of_targets = [node_classes(graph, name).cpu() for name in names]
+    first = of_targets[0]
+    sizes = torch.bincount(first[first != UNKNOWN])
     if len(sizes) < 2:
-        raise GraphveilError(f"the graph has {len(sizes)} class of labels, but telling nodes apart needs at least two.")
+        raise GraphveilError(f"{names[0]!r} has {len(sizes)} class, but telling nodes apart needs at least two.")
     empty = (sizes == 0).nonzero().flatten().tolist()
     if empty:
-        raise GraphveilError(f"no node has class {empty[0]}: number the classes 0 to {len(sizes) - 1 - len(empty)}.")
-    return labels
+        raise GraphveilError(
+            f"no node has class {empty[0]} of {names[0]!r}: number the classes 0 to {len(sizes) - 1 - len(empty)}."
+        )
+    known = (torch.stack(of_targets) != UNKNOWN).any(dim=0).nonzero().flatten()
+    return _Classes(names[0], first, sizes), known
 
 
 def _draw_split(
-    graph: Data, seed: int, message_edges: MessageEdges, per_class: list[int], num_val: int, num_test: int
+    graph: Data,
+    seed: int,
+    message_edges: MessageEdges,
+    drawn_from: tuple[_Classes | None, Tensor],
+    per_class: list[int],
+    num_val: int,
+    num_test: int,
 ) -> Split:
-    labels = _labels(graph)
-    num_nodes = labels.numel()
+    classes, known = drawn_from
+    num_nodes = graph.x.size(0)
 
     random = generator(seed, "split", "nodes")
     order = torch.randperm(num_nodes, generator=random)
-    order = order[labels[order] != UNKNOWN]
-    train = torch.cat([order[labels[order] == c][:count] for c, count in enumerate(per_class)])
+    order = order[torch.isin(order, known)]
+    train = order[:0]
+    if classes is not None:
+        drawn = classes.of_node[order]
+        train = torch.cat([order[drawn == c][:count] for c, count in enumerate(per_class)])
     rest = order[~torch.isin(order, train)]
 
     links = undirected_pairs(graph.edge_index.cpu())

@@ -132,10 +132,11 @@ def finish(trained: Trained, folder: Path) -> None:
     cell, score = trained.cell, trained.score
     graph = load(cell.dataset)
     split = cell.parts(graph)
-    context = Context(score.adversary, utility_of(cell.utility, score.utility, graph, split))
+    (joint,) = score.secrets
+    context = Context(joint.value, utility_of(cell.utility, score.utility, graph, split))
     found = audit(trained.z, graph, split, cell.secret, "quick", cell.seed, context=context)
     picture = draw(found.secret, trained.z) if cell.seed == 0 else None
-    result = summary(found) | {"joint_rounded": score.adversary_rounded}
+    result = summary(found) | {"joint_rounded": joint.rounded}
     write_result(cell, folder, result | {"history": curves(trained.history), "map": picture})
 
 
@@ -144,7 +145,7 @@ def curves(history: Sequence[Round]) -> dict[str, Sequence[float | None]]:
     evaluated = [done for done in history if not math.isnan(done.utility)]
 
     def column(name: str) -> list[float | None]:
-        values = [float(getattr(done, name)) for done in evaluated]
+        values = [float(done.row()[name]) for done in evaluated]
         return [None if math.isnan(value) else round(value, 4) for value in values]
 
     readings = {name: column(name) for name in ("utility", "adversary", "probe")}

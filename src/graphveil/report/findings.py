@@ -56,30 +56,47 @@ def audit_page(audit: Audit) -> Page:
 
 
 def run_page(run: Run) -> Page:
-    """What became of a run: its scores, its training and, if it has one, its audit."""
-    audit = run.audit
-    facts = [] if audit is None else _facts(audit)
-    facts.append(("utility", f"{percent(run.kept)} %", f"{metric_name(run.kept_metric)} of {run.utility}"))
-    if audit is None:
-        guessing = f"guessing {percent(run.chance)} %; a fresh attacker may read more"
-        facts.append(("joint adversary", f"{percent(run.joint)} %", guessing))
+    """What became of a run: its scores, its training and, if it has some, its audits."""
+    audits, several = run.audits, len(run.secrets) > 1 or len(run.audits) > 1
+    seen = {audit.secret for audit in audits}
+    unseen = [hidden for hidden in run.secrets if hidden.secret not in seen]
+    facts = [("utility", f"{percent(run.kept)} %", f"{metric_name(run.kept_metric)} of {run.utility}")]
+    summary, sections, answer = list[Part](), list[Section](), list[str]()
+    for audit in audits:
+        about = f" · {audit.secret}" if several else ""
+        facts += [(f"{name}{about}", value, note) for name, value, note in _facts(audit)]
+        answer += [f"{audit.secret}: {sentence}" if several else sentence for sentence in _answer(audit)]
+        sections += [Section(f"{section.title}{about}", section.parts) for section in _sections(audit)]
+        summary += _warnings(audit)
+    for hidden in unseen:
+        about = f" · {hidden.secret}" if several else ""
+        guessing = f"guessing {percent(hidden.chance)} %; a fresh attacker may read more"
+        facts.append((f"joint adversary{about}", f"{percent(hidden.joint)} %", guessing))
+        what = f"{hidden.secret} has" if several else "This run has"
+        answer.append(
+            f"{what} not been audited, so what a fresh attacker reads is unknown: run `graphveil audit` on it."
+        )
     length = f"{plain(run.rounds)} rounds, of which round {plain(run.selected_round)} was selected"
     facts.append(("training", f"{run.encoder}, {run.objective}", f"λ {plain(run.tradeoff)}; {length}"))
-    sections = [] if audit is None else _sections(audit)
-    if run.history is not None:
-        sections.append(Section("Training", [training_curves([(f"{run.graph} · {run.encoder}", run.history)])]))
-    origin = {"Configuration": run.config, "Versions": run.versions, "Record": run.record}
-    if audit is not None:
-        origin["Where the audit comes from"] = audit.origin
-    unseen = "This run has not been audited, so what it tells a fresh attacker is unknown: run `graphveil audit` on it."
+    if run.histories:
+        titles = {secret: f"{run.graph} · {run.encoder}" + f" · {secret}" * several for secret in run.histories}
+        curves = [(titles[secret], history) for secret, history in run.histories.items()]
+        sections.append(Section("Training", [training_curves(curves)]))
+    origin = [("Configuration", run.config), ("Versions", run.versions), ("Record", run.record)]
+    origin += [(f"Where the audit of {audit.secret} comes from", audit.origin) for audit in audits]
     return Page(
-        title=f"{run.graph or 'A run'}: keep {run.utility}, hide {run.secret}",
-        answer=[unseen] if audit is None else _answer(audit),
-        verdict=Mark("⚠", "not audited", "warn") if audit is None else VERDICTS[audit.verdict],
+        title=f"{run.graph or 'A run'}: keep {run.utility}, hide {' and '.join(one.secret for one in run.secrets)}",
+        answer=answer,
+        verdict=Mark("⚠", "not audited", "warn") if unseen else _worst(audits),
         facts=facts,
-        summary=[] if audit is None else _warnings(audit),
-        sections=[*sections, Section("Configuration and versions", [details(*one) for one in origin.items()])],
+        summary=summary,
+        sections=[*sections, Section("Configuration and versions", [details(*one) for one in origin])],
     )
+
+
+def _worst(audits: Sequence[Audit]) -> Mark:
+    found = {audit.verdict for audit in audits}
+    return VERDICTS[next(verdict for verdict in ("leaks", "flagged", "protected") if verdict in found)]
 
 
 def details(title: str, text: str) -> Fold:

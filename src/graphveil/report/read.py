@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from graphveil.errors import GraphveilError
 from graphveil.report.checks import Fields, Reading
-from graphveil.report.results import Attack, Audit, Beside, Experiment, History, Points, Row, Run, Words
+from graphveil.report.results import Attack, Audit, Beside, Experiment, Hidden, History, Points, Row, Run, Words
 
 EXPERIMENTS = ("table1", "table2", "table3", "figure2", "figure3", "sweep")
 
@@ -34,13 +34,12 @@ def read(source: Path) -> Audit | Run | Sequence[Experiment | Words]:
 
 
 def read_run(folder: Path) -> Run:
-    """The run, and its history and its audit where they are."""
-    history, audit = folder / "history.parquet", folder / "audit.json"
-    return replace(
-        _load(folder / "run.json", _run),
-        history=_parquet(history) if history.exists() else None,
-        audit=_load(audit, _audit) if audit.exists() else None,
-    )
+    """The run, and its history and its audits where they are, in the order of the secrets."""
+    run, history = _load(folder / "run.json", _run), folder / "history.parquet"
+    names = [hidden.secret for hidden in run.secrets]
+    audits = [_load(file, _audit) for file in sorted(folder.glob("audit*.json"))]
+    audits.sort(key=lambda audit: names.index(audit.secret) if audit.secret in names else len(names))
+    return replace(run, histories=_histories(history, names) if history.exists() else {}, audits=audits)
 
 
 def _load(file: Path, parse: Callable[[Fields], Parsed]) -> Parsed:
@@ -140,12 +139,14 @@ def _points(labels: Fields, places: Fields, title: str) -> Points:
 
 
 def _run(fields: Fields) -> Run:
-    _check_schema(fields, "graphveil/run/1")
+    _check_schema(fields, "graphveil/run/2")
     config, scores = fields.inner("config") or Fields({}, ""), fields.inner("scores") or Fields({}, "")
     return Run(
         graph=fields.text("graph"),
         utility=config.text("utility"),
-        secret=config.text("secret"),
+        secrets=[
+            Hidden(told.text("secret"), told.share("value"), told.share("chance")) for told in scores.objects("secrets")
+        ],
         encoder=config.text("encoder"),
         objective=config.text("objective"),
         tradeoff=config.number("tradeoff"),
@@ -153,8 +154,6 @@ def _run(fields: Fields) -> Run:
         selected_round=fields.number("selected_round"),
         kept=scores.share("utility"),
         kept_metric=scores.text("utility_metric"),
-        joint=scores.share("adversary"),
-        chance=scores.share("adversary_chance"),
         config=_printed(config.content),
         versions=_printed(fields.content.get("versions")),
         record=_printed({k: v for k, v in fields.content.items() if k not in ("config", "versions")}),
@@ -171,11 +170,18 @@ def _history(fields: Fields | None) -> History | None:
     return History(rounds, *columns)
 
 
-def _parquet(file: Path) -> History | None:
+def _histories(file: Path, secrets: Sequence[str]) -> dict[str, History]:
+    """By secret; the columns of a second one end in -2."""
+    found = {}
     with _blame(file):
         table = pq.read_table(file)
-        columns = [name for name in ("round", "utility", "adversary", "probe") if name in table.column_names]
-        return _history(Fields({name: table[name].to_pylist() for name in columns}, ""))
+        for number, secret in enumerate(secrets, start=1):
+            mark = "" if number == 1 else f"-{number}"
+            columns = {"round": "round", "utility": "utility", "adversary": f"adversary{mark}", "probe": f"probe{mark}"}
+            there = {name: table[own].to_pylist() for name, own in columns.items() if own in table.column_names}
+            if (history := _history(Fields(there, ""))) is not None:
+                found[secret] = history
+    return found
 
 
 def _experiment(fields: Fields) -> Experiment:

@@ -1,7 +1,7 @@
 """Saved results as the page needs them. Every number may be missing; what is only printed is JSON already."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from graphveil.report.checks import Reading
 
@@ -72,12 +72,21 @@ class History:
 
 
 @dataclass(frozen=True)
+class Hidden:
+    """What the adversary that was trained along reads of a secret on the test part."""
+
+    secret: str
+    joint: float | None
+    chance: float | None
+
+
+@dataclass(frozen=True)
 class Run:
-    """A run's folder; `kept` and `joint` are its own scores on the test part."""
+    """A run's folder; `kept` is its own score on the test part, and `histories` and `audits` are by secret."""
 
     graph: str
     utility: str
-    secret: str
+    secrets: Sequence[Hidden]
     encoder: str
     objective: str
     tradeoff: float | None
@@ -85,13 +94,11 @@ class Run:
     selected_round: float | None
     kept: float | None
     kept_metric: str
-    joint: float | None
-    chance: float | None
     config: str
     versions: str
     record: str
-    history: History | None = None
-    audit: Audit | None = None
+    histories: Mapping[str, History] = field(default_factory=dict)
+    audits: Sequence[Audit] = ()
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,13 @@
 """Stopping and going on: the whole state of a training in one safetensors file.
 
 Every random stream is a function of the seed and the round, so weights, optimisers, history and the best state are all
-there is to keep. A run that is killed and resumed ends, on the CPU, with the same bytes as one that never stopped.
+there is to keep. A run that is killed and resumed ends, on the CPU, with the same bytes as one that never stopped; one
+whose checkpoint has been damaged starts from its beginning, and ends with them too.
 """
 
+import hashlib
+import logging
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -14,7 +18,7 @@ from graphveil.errors import GraphveilError
 from graphveil.files import write_tensors
 from graphveil.training.loop import Player, Record, Round, Training
 
-_FIELDS = list(Round.__dataclass_fields__)
+log = logging.getLogger(__name__)
 
 
 def save_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
@@ -24,17 +28,20 @@ def save_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
     tensors |= {f"optimizer/{p.name}/{k}": v for p in training.players for k, v in _optimizer_state(p).items()}
     training.record_losses()
     for run, record in enumerate(training.records):
-        rows = [[float(getattr(done, field)) for field in _FIELDS] for done in record.history]
-        tensors[f"history/{run}"] = torch.tensor(rows, dtype=torch.float64).reshape(len(rows), len(_FIELDS))
+        rows = [list(done.row().values()) for done in record.history]
+        tensors[f"history/{run}"] = torch.tensor(rows, dtype=torch.float64)
     summary = [(record.best_round, record.best_score, record.finished) for record in training.records]
     tensors["records"] = torch.tensor(summary, dtype=torch.float64)
     tensors["round"] = torch.tensor(training.round)
-    write_tensors(path, tensors, {"fingerprint": fingerprint})
+    write_tensors(path, tensors, {"fingerprint": fingerprint, "sha256": _digest(tensors, fingerprint)})
 
 
 def load_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
-    """Put `training` back to where the checkpoint was written."""
+    """Put `training` back to where the checkpoint was written, or leave it at its beginning if that is damaged."""
     tensors = _read(path, fingerprint)
+    if tensors is None:
+        log.warning("%s is damaged and cannot be gone on from: the run starts from its beginning.", path)
+        return
     training.load_state({k.removeprefix("now/"): v for k, v in tensors.items() if k.startswith("now/")})
     device = next(iter(training.best.values())).device
     training.best = {k.removeprefix("best/"): v.to(device) for k, v in tensors.items() if k.startswith("best/")}
@@ -43,21 +50,38 @@ def load_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
     training.round = int(tensors["round"])
     training.records = []
     for run, (best_round, best_score, finished) in enumerate(tensors["records"].tolist()):
-        history = [Round(int(row[0]), *row[1:]) for row in tensors[f"history/{run}"].tolist()]
+        history = [Round.of(row) for row in tensors[f"history/{run}"].tolist()]
         training.records.append(Record(history, int(best_round), best_score, bool(finished)))
 
 
-def _read(path: Path, fingerprint: str) -> dict[str, Tensor]:
+def _read(path: Path, fingerprint: str) -> dict[str, Tensor] | None:
+    """The tensors as they were written, or None where they are not."""
     try:
         with safe_open(path, framework="pt") as file:
-            if (file.metadata() or {}).get("fingerprint") != fingerprint:
-                raise GraphveilError(
-                    f"{path} was written by a run with another configuration, graph or split: resume with the same"
-                    " options, or start over in another folder."
-                )
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except (SafetensorError, OSError) as error:
+            told = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except SafetensorError:
+        return None
+    except OSError as error:
         raise GraphveilError(f"{path} cannot be read as a checkpoint ({error}): start the run over.") from error
+    written_for = told.get("fingerprint", "")
+    if told.get("sha256") != _digest(tensors, written_for):
+        return None
+    if written_for != fingerprint:
+        raise GraphveilError(
+            f"{path} was written by a run with another configuration, graph or split: resume with the same options, or"
+            " start over in another folder."
+        )
+    return tensors
+
+
+def _digest(tensors: Mapping[str, Tensor], fingerprint: str) -> str:
+    sha = hashlib.sha256(fingerprint.encode())
+    for name in sorted(tensors):
+        value = tensors[name].detach().cpu().contiguous()
+        sha.update(f"{name}:{tuple(value.shape)}:{value.dtype}".encode())
+        sha.update(value.numpy().tobytes())
+    return sha.hexdigest()
 
 
 def _optimizer_state(player: Player) -> dict[str, Tensor]:

@@ -10,17 +10,25 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 from torch_geometric.data import Data
 
 from graphveil.data import Split
+from graphveil.data.degree import degree_features
 from graphveil.data.graph import both_directions, undirected_pairs
+from graphveil.data.origin import origin_of
 from graphveil.errors import GraphveilError
 from graphveil.models import Adjacency, SparseMatrix
 from graphveil.models.layers import Features
 
 
-def features(graph: Data, normalize: bool, runs: int, device: torch.device) -> Features:
+def features(graph: Data, splits: Sequence[Split], normalize: bool, device: torch.device) -> Features:
     """The node features as float32: sparse where the graph has them sparse, rows divided by their sum on request.
 
-    For a batch they are the same for every run, dense as (runs, num_nodes, channels).
+    For a batch they are the same for every run, dense as (runs, num_nodes, channels). But features that are counted
+    from the links are counted from those that messages pass along, or they would tell of links that are held out.
     """
+    if origin_of(graph).structural:
+        pairs = [split.message_pairs for split in splits] or [undirected_pairs(graph.edge_index.cpu())]
+        found = [degree_features(part, graph.x.size(0)) for part in pairs]
+        return (found[0] if len(found) == 1 else torch.stack(found)).to(device)
+    runs = max(1, len(splits))
     x: Tensor = graph.x.float()
     if x.layout == torch.sparse_csr:
         matrix = SparseMatrix.from_csr(x).to(device)

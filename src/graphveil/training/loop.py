@@ -3,9 +3,11 @@
 In every round one forward pass of the encoder serves all players:
 
     z = encoder(x, A)
-    repeat `steps`:  adversary's step on z, which cannot move the encoder
+    for each secret, repeat `steps`:  its adversary's step on z, which cannot move the encoder
     utility head's step on z, likewise
-    encoder's step on  lambda * L_utility + (1 - lambda) * secret term,  which cannot move the heads
+    encoder's step on  lambda * L_utility + (1 - lambda) * sum of secret terms,  which cannot move the heads
+
+Every secret's term counts in full: what is hidden beside it must not make it hidden less.
 
 The utility head and the encoder step on gradients of the same loss at the same point, so lambda = 1 is, bit for bit,
 the plain training loop that everybody writes.
@@ -36,19 +38,41 @@ from graphveil.training.targets import Examples, Rows, Target, guessing, reading
 
 
 @dataclass(frozen=True)
-class Round:
-    """One line of the history; readings are on the validation part and NaN in rounds that were not evaluated.
+class Told:
+    """What is told about one secret: the adversary's loss, its reading, and that of a probe solved on the spot.
 
-    `adversary` is the one trained along; `probe` is solved on the spot, and NaN where nothing is hidden.
+    The probe's is NaN where nothing is hidden.
     """
+
+    loss: float
+    adversary: float = math.nan
+    probe: float = math.nan
+
+
+@dataclass(frozen=True)
+class Round:
+    """One line of the history; readings are on the validation part and NaN in rounds that were not evaluated."""
 
     round: int
     utility_loss: float
-    secret_loss: float
+    secrets: tuple[Told, ...]
     utility: float = math.nan
-    adversary: float = math.nan
-    probe: float = math.nan
     score: float = math.nan
+
+    def row(self) -> dict[str, float]:
+        """As a line of a table; what belongs to a second secret has a -2 at the end of its name."""
+        found = {"round": self.round, "utility_loss": self.utility_loss, "utility": self.utility, "score": self.score}
+        for number, told in enumerate(self.secrets):
+            of_secret = {"secret_loss": told.loss, "adversary": told.adversary, "probe": told.probe}
+            found |= {numbered(name, number): value for name, value in of_secret.items()}
+        return found
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Round":
+        """The inverse of `row`, from its values."""
+        number, utility_loss, utility, score, *rest = values
+        secrets = tuple(Told(*rest[first : first + 3]) for first in range(0, len(rest), 3))
+        return cls(int(number), utility_loss, secrets, utility, score)
 
 
 @dataclass
@@ -86,6 +110,23 @@ class Player:
         return norm
 
 
+class Secret:
+    """Something to hide, who tries to read it, and their random numbers.
+
+    Args:
+        stream: makes the random numbers of a name.
+        number: 0, 1, ... among the secrets.
+    """
+
+    def __init__(self, target: Target, adversary: Player, stream: Callable[[str], Noise], number: int) -> None:
+        self.target, self.adversary = target, adversary
+        self.noise = stream(numbered("secret", number))
+        self.draws, self.probe_draws = (
+            Draws(stream(f"{name}/examples"), stream(f"{name}/projections"))
+            for name in (numbered("kernel", number), numbered("probe", number))
+        )
+
+
 @dataclass
 class Problem:
     """What is trained on: a graph, what to keep, what to hide, and how much of each.
@@ -97,13 +138,13 @@ class Problem:
     x: Features
     adjacency: Adjacency
     utility: Target
-    secret: Target
+    secrets: Sequence[Target]
     objective: Objective
     tradeoff: Tensor
 
 
 class Training:
-    """The three players, and all that the runs need to stop and go on.
+    """The players, and all that the runs need to stop and go on.
 
     `best` holds the state of the players in the round that validation selected; until there is one, the last state
     that was seen to be finite.
@@ -116,7 +157,8 @@ class Training:
         runs = len(seeds)
         self.encoder = Player("encoder", modules["encoder"], runs, recipe.lr_encoder, recipe.clip, recipe.weight_decay)
         self.utility = Player("utility", modules["utility"], runs, recipe.lr_utility, recipe.clip)
-        self.adversary = Player("adversary", modules["adversary"], runs, recipe.lr_adversary, recipe.clip)
+        names = [numbered("adversary", number) for number in range(len(problem.secrets))]
+        self.adversaries = [Player(name, modules[name], runs, recipe.lr_adversary, recipe.clip) for name in names]
         self.round = 0
         self.records = [Record() for _ in seeds]
         self.best = self._copy_of_state()
@@ -127,11 +169,13 @@ class Training:
         self._do_round = Replay(self._one_round, self._device) if replayed else self._one_round
         self._hides = bool((problem.tradeoff < 1).any())
         self._clock = torch.zeros(1, dtype=torch.long, device=self._device)
-        self._log = torch.full((recipe.rounds, len(_LOGGED), runs), torch.nan, device=self._device)
-        self._noise = {name: self._stream(name) for name in ("utility", "secret")}
-        self._draws, self._probe_draws = (
-            Draws(self._stream(f"{name}/examples"), self._stream(f"{name}/projections")) for name in ("kernel", "probe")
-        )
+        logged = 1 + len(self.adversaries) + len(self.players)  # losses, and norms of gradients
+        self._log = torch.full((recipe.rounds, logged, runs), torch.nan, device=self._device)
+        self._noise = self._stream("utility")
+        self.secrets = [
+            Secret(target, adversary, self._stream, number)
+            for number, (target, adversary) in enumerate(zip(problem.secrets, self.adversaries, strict=True))
+        ]
         for player in self.players:
             for name, module in player.module.named_modules():
                 if isinstance(module, Dropout):
@@ -172,46 +216,51 @@ class Training:
 
     def _one_round(self) -> None:
         """All that happens between two looks at the clock; nothing is read back, so that a GPU can replay it."""
-        keep = self.problem.utility.train(self._noise["utility"])
-        hide = self.problem.secret.train(self._noise["secret"])
+        keep = self.problem.utility.train(self._noise)
+        hide = [secret.target.train(secret.noise) for secret in self.secrets]
         for inner in range(self.recipe.inner_steps):
             if inner:
                 self._clock += 1
             row = self._step(keep, hide)
         self._log.index_copy_(0, self._clock // self.recipe.inner_steps, row[None])
 
-    def _step(self, keep: Examples, hide: Examples) -> Tensor:
+    def _step(self, keep: Examples, hide: Sequence[Examples]) -> Tensor:
         """One step of every player; gives the losses and norms to log, (logged, runs)."""
         problem = self.problem
         self._reseed("encoder")
         z = self.encoder.module(problem.x, problem.adjacency)
 
         self._reseed("adversary")
-        rows = Rows(z.detach(), hide)
-        for _ in range(self.adversary_steps):
-            secret_loss, adversary_norm = self._adversary_step(rows)
+        secret_losses, adversary_norms = [], []
+        for secret, examples in zip(self.secrets, hide, strict=True):
+            rows = Rows(z.detach(), examples)
+            for _ in range(self.adversary_steps):
+                loss, norm = self._adversary_step(secret, rows)
+            secret_losses.append(loss)
+            adversary_norms.append(norm)
 
         self._reseed("utility")
         utility_loss, utility_norm, gradient = self._utility_step(z.detach(), keep)
         share = problem.tradeoff[..., None, None].to(gradient.dtype)
         gradient *= share
         if self._hides:
-            gradient += ((1 - share) * self._secret_gradient(z.detach(), hide)).where(share < 1, 0.0)
+            for secret, examples in zip(self.secrets, hide, strict=True):
+                gradient += ((1 - share) * self._secret_gradient(secret, z.detach(), examples)).where(share < 1, 0.0)
 
         z.backward(gradient)
         encoder_norm = self.encoder.step()
-        losses = (loss.detach().view(-1) for loss in (utility_loss, secret_loss))
-        return torch.stack([*losses, encoder_norm, utility_norm, adversary_norm])
+        losses = (loss.detach().view(-1) for loss in (utility_loss, *secret_losses))
+        return torch.stack([*losses, encoder_norm, utility_norm, *adversary_norms])
 
-    def _adversary_step(self, rows: Rows) -> tuple[Tensor, Tensor]:
-        log_q = self.problem.secret.log_probabilities(self.adversary.module, rows)
+    def _adversary_step(self, secret: Secret, rows: Rows) -> tuple[Tensor, Tensor]:
+        log_q = secret.target.log_probabilities(secret.adversary.module, rows)
         if self.problem.objective.adversary_ascends:
             loss = cross_entropy(saturating(log_q), rows.examples.y)
             (-loss).sum().backward()
         else:
             loss = cross_entropy(log_q, rows.examples.y)
             loss.sum().backward()
-        return loss, self.adversary.step()
+        return loss, secret.adversary.step()
 
     def _utility_step(self, z: Tensor, examples: Examples) -> tuple[Tensor, Tensor, Tensor]:
         """Step the head, and give the loss, the norm and the loss's gradient at z, all from before the step."""
@@ -221,14 +270,14 @@ class Training:
         assert z.grad is not None
         return loss, self.utility.step(), z.grad
 
-    def _secret_gradient(self, z: Tensor, examples: Examples) -> Tensor:
-        """The gradient at z of what the encoder minimises for the secret; the adversary stands still."""
-        target, secret_term = self.problem.secret, self.problem.objective.secret_term
+    def _secret_gradient(self, secret: Secret, z: Tensor, examples: Examples) -> Tensor:
+        """The gradient at z of what the encoder minimises for a secret; its adversary stands still."""
+        target, secret_term = secret.target, self.problem.objective.secret_term
         rows = Rows(z.requires_grad_(), examples)
         if secret_term is None:
-            term = nats(target, rows, self._draws)
+            term = nats(target, rows, secret.draws)
         else:
-            log_q = target.log_probabilities(self.adversary.module, rows)
+            log_q = target.log_probabilities(secret.adversary.module, rows)
             term = secret_term(log_q, examples.y, target.prior)
         (gradient,) = torch.autograd.grad(term.sum(), z)
         return gradient
@@ -237,9 +286,11 @@ class Training:
         """Read the validation part, and keep the players' state of every run whose score is its best so far."""
         z = self.embed()
         utility = reading(self.problem.utility, self.utility.module, z, self.problem.utility.val)
-        adversary = reading(self.problem.secret, self.adversary.module, z, self.problem.secret.val)
-        probe = self._probe(z) if self._hides else torch.full_like(adversary, torch.nan)
-        readings = torch.stack([utility, adversary, probe, self._score(utility, adversary, probe)])
+        adversaries, probes = [], []
+        for secret in self.secrets:
+            adversaries.append(reading(secret.target, secret.adversary.module, z, secret.target.val))
+            probes.append(self._probe(secret, z) if self._hides else torch.full_like(adversaries[-1], torch.nan))
+        readings = torch.stack([utility, self._score(utility, adversaries, probes), *adversaries, *probes])
         self.record_losses()
         of_runs = readings.view(len(readings), -1).T.tolist()
         selected = [self._judge(*one) for one in zip(self.records, of_runs, self._tradeoffs(), strict=True)]
@@ -250,8 +301,11 @@ class Training:
         """Put the readings down, end the run if it is to end, and say whether its state is to be kept."""
         if record.finished:
             return False
-        score = readings[-1]
-        record.history[-1] = Round(*_losses(record.history[-1]), *readings)
+        utility, score, *told = readings
+        last, count = record.history[-1], len(self.secrets)
+        of_secrets = zip(last.secrets, told[:count], told[count:], strict=True)
+        secrets = tuple(Told(before.loss, adversary, probe) for before, adversary, probe in of_secrets)
+        record.history[-1] = Round(last.round, last.utility_loss, secrets, utility, score)
         naive = tradeoff < 1 and self.round <= min(self.recipe.warmup, self.recipe.rounds - 1)
         better = score > record.best_score and not naive
         if better:
@@ -264,46 +318,51 @@ class Training:
         known = max((len(record.history) for record in self.records if not record.finished), default=self.round)
         for number, row in enumerate(self._log[known : self.round].permute(0, 2, 1).tolist(), start=known + 1):
             for record, logged in zip(self.records, row, strict=True):
-                self._take_over(record, number, dict(zip(_LOGGED, logged, strict=True)))
+                self._take_over(record, number, logged)
 
-    def _take_over(self, record: Record, number: int, logged: dict[str, float]) -> None:
+    def _take_over(self, record: Record, number: int, logged: list[float]) -> None:
         if record.finished:
             return
-        record.history.append(Round(number, logged.pop("utility loss"), logged.pop("secret loss")))
-        for player, norm in logged.items():
+        utility_loss, *rest = logged
+        losses, norms = rest[: len(self.secrets)], rest[len(self.secrets) :]
+        record.history.append(Round(number, utility_loss, tuple(Told(loss) for loss in losses)))
+        for player, norm in zip(self.players, norms, strict=True):
             if not math.isfinite(norm):
                 record.finished = True
                 record.diverged = DivergedError(
-                    f"training diverged in round {number}: the {player}'s gradient is not finite. The last"
+                    f"training diverged in round {number}: the {player.name}'s gradient is not finite. The last"
                     " good state is kept; lower the learning rates or move the trade-off towards 1."
                 )
                 if len(self.records) == 1:
                     raise record.diverged
                 return
 
-    def _probe(self, z: Tensor) -> Tensor:
-        secret = self.problem.secret
-        found = probe(secret, z, secret.train(self._noise["secret"]), secret.val, self._probe_draws)
+    def _probe(self, secret: Secret, z: Tensor) -> Tensor:
+        target = secret.target
+        found = probe(target, z, target.train(secret.noise), target.val, secret.probe_draws)
         return found.where(self.problem.tradeoff < 1, torch.nan)
 
-    def _score(self, utility: Tensor, adversary: Tensor, probe: Tensor) -> Tensor:
-        """lambda * gain of the utility - (1 - lambda) * gain of the better reader, each 0 at guessing and 1 at best.
+    def _score(self, utility: Tensor, adversaries: Sequence[Tensor], probes: Sequence[Tensor]) -> Tensor:
+        """lambda * gain of the utility - (1 - lambda) * gain of the best reader, each 0 at guessing and 1 at best.
 
         A link predictor that is reliably wrong tells as much as one that is reliably right, so its gain has no sign; a
         classifier below the majority share tells nothing. What an adversary reads that makes itself wrong does not
         count for anything, and the utility selects alone.
         """
-        kept, secret, tradeoff = gain(self.problem.utility, utility), self.problem.secret, self.problem.tradeoff
+        kept, tradeoff = gain(self.problem.utility, utility), self.problem.tradeoff
         if not self._hides or self.problem.objective.adversary_ascends:
             return kept
-        told = torch.stack([gain(secret, adversary), gain(secret, probe)])
-        told = told.abs() if secret.metric == "auc" else told.clamp(min=0)
-        return (tradeoff * kept - (1 - tradeoff) * told.amax(dim=0)).where(tradeoff < 1, kept)
+        gains = []
+        for target, *told in zip(self.problem.secrets, adversaries, probes, strict=True):
+            gains += [
+                gain(target, one).abs() if target.metric == "auc" else gain(target, one).clamp(min=0) for one in told
+            ]
+        return (tradeoff * kept - (1 - tradeoff) * torch.stack(gains).amax(dim=0)).where(tradeoff < 1, kept)
 
     @property
-    def players(self) -> tuple[Player, Player, Player]:
-        """Encoder, utility head and adversary."""
-        return self.encoder, self.utility, self.adversary
+    def players(self) -> tuple[Player, ...]:
+        """Encoder, utility head and an adversary for each secret."""
+        return self.encoder, self.utility, *self.adversaries
 
     def state(self) -> dict[str, Tensor]:
         """The present weights of all players, as `player.weight`."""
@@ -338,11 +397,9 @@ class Training:
         return values
 
 
-_LOGGED = ("utility loss", "secret loss", "encoder", "utility", "adversary")
-
-
-def _losses(done: Round) -> tuple[int, float, float]:
-    return done.round, done.utility_loss, done.secret_loss
+def numbered(name: str, number: int) -> str:
+    """What belongs to secret 0, 1, ...: `name`, `name-2`, ..."""
+    return name if number == 0 else f"{name}-{number + 1}"
 
 
 def gain(target: Target, value: Tensor) -> Tensor:
