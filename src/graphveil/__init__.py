@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphveil.audit import Audit, Finding, audit
-    from graphveil.data import GraphSpec, Split, generate, load
+    from graphveil.data import GraphSpec, Reading, Split, generate, load, read_graph
     from graphveil.errors import DivergedError, GraphveilError, LeakError
     from graphveil.report import report
     from graphveil.together import fit_together
@@ -22,6 +22,8 @@ _HOMES = {
     "generate": "graphveil.data",
     "GraphSpec": "graphveil.data",
     "Split": "graphveil.data",
+    "Reading": "graphveil.data",
+    "read_graph": "graphveil.data",
     "Veil": "graphveil.veil",
     "fit_together": "graphveil.together",
     "Score": "graphveil.veil",
@@ -40,6 +42,7 @@ __all__ = [
     "GraphSpec",
     "GraphveilError",
     "LeakError",
+    "Reading",
     "Recipe",
     "Score",
     "Split",
@@ -48,6 +51,7 @@ __all__ = [
     "fit_together",
     "generate",
     "load",
+    "read_graph",
     "report",
 ]
 

@@ -1,7 +1,9 @@
 """Graphs, splits, and pairs without a link."""
 
-from graphveil.data.catalog import load
+from graphveil.data.catalog import load, open_graph
 from graphveil.data.graph import UNKNOWN, check_graph, check_targets, digest, node_classes
+from graphveil.data.origin import Reading
+from graphveil.data.readers import read_graph
 from graphveil.data.split import SPLITS, Split
 from graphveil.data.synthetic import GraphSpec, generate
 
@@ -9,6 +11,7 @@ __all__ = [
     "SPLITS",
     "UNKNOWN",
     "GraphSpec",
+    "Reading",
     "Split",
     "check_graph",
     "check_targets",
@@ -16,4 +19,6 @@ __all__ = [
     "generate",
     "load",
     "node_classes",
+    "open_graph",
+    "read_graph",
 ]

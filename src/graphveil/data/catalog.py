@@ -13,7 +13,9 @@ from torch_geometric.data import Data
 
 from graphveil.data.fetch import fetch, from_folder
 from graphveil.data.graph import UNKNOWN
+from graphveil.data.origin import Encoding, Reading
 from graphveil.data.planetoid import RawGraph
+from graphveil.data.readers import read_graph
 from graphveil.data.sparse import csr
 from graphveil.data.synthetic import generate
 from graphveil.errors import GraphveilError, unknown
@@ -79,6 +81,34 @@ def load(name: str, root: str | Path | None = None) -> Data:
                 graph = _checked(name, fetch(name, file.parent))
                 _write(file, graph)
     return graph
+
+
+def open_graph(
+    name_or_path: str, reading: Reading | None = None, root: Path | None = None, encoding: Encoding | None = None
+) -> Data:
+    """A graph by its name, or one of somebody's own from a file or a folder.
+
+    Args:
+        name_or_path: names come first: a folder that is called like one is meant by ./cora.
+        reading, encoding: how to read a file or a folder.
+        root: a folder of the raw published files of a named graph.
+    """
+    names = [*PAPER_GRAPHS, *BUILT_IN]
+    if name_or_path in names:
+        if reading is not None and reading != Reading():
+            raise GraphveilError(
+                f"{name_or_path} is a graph by name, which is read in one way: leave out the options of reading, or say"
+                f" ./{name_or_path} for a folder of that name."
+            )
+        return load(name_or_path, root)
+    if root is not None:
+        raise GraphveilError(f"{name_or_path!r} is no graph by name, and only those have raw files: leave out root.")
+    if not os.path.lexists(name_or_path) and "/" not in name_or_path:
+        sentence = str(unknown("graph", name_or_path, names)).replace(
+            "choose one of", "give a file, a folder or one of"
+        )
+        raise GraphveilError(sentence)
+    return read_graph(name_or_path, reading, encoding)
 
 
 def fetch_into_cache(name: str, root: str | Path | None = None) -> tuple[Data, Path]:

@@ -125,9 +125,9 @@ class Origin:
         structural: x says nothing but the number of links of a node, so that a split that hides links must make it anew.
     """
 
-    ids: pa.Array
-    encoding: Encoding = field(default_factory=Encoding)
-    notes: Sequence[str] = ()
+    ids: pa.Array = field(repr=False)
+    encoding: Encoding = field(default_factory=Encoding, repr=False)
+    notes: Sequence[str] = field(default=(), repr=False)
     structural: bool = False
 
 

@@ -13,6 +13,11 @@ def csr(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> Te
         return torch.sparse_csr_tensor(crow, col, values, shape, check_invariants=True)
 
 
+def identity(size: int) -> Tensor:
+    """Ones on the diagonal: features of nodes that have none, of which an encoder learns a row for each."""
+    return csr(torch.arange(size + 1), torch.arange(size), torch.ones(size), (size, size))
+
+
 def csr_from_rows(words: Tensor, num_columns: int) -> Tensor:
     """Ones where row i holds a column of `words[i]`, (rows, words a row); repeated words count once."""
     num_rows, width = words.shape

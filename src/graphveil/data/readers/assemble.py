@@ -1,0 +1,180 @@
+"""From what a reader found to a graph: links, classes, features, and an account of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphveil.data.degree import degree_features
+from graphveil.data.graph import UNKNOWN, both_directions, check_graph
+from graphveil.data.origin import Column, Encoding, Origin, Reading
+from graphveil.data.readers import columns as encode
+from graphveil.data.readers.columns import Classes, Matrix, Pieces
+from graphveil.data.readers.links import Links, simple_links
+from graphveil.data.sparse import identity
+from graphveil.errors import GraphveilError, unknown
+
+RESERVED = ("x", "y", "edge_index", "num_nodes", "origin", "links", "labels")
+"""Names of a graph's own parts, which no attribute may have."""
+
+LABEL_NAMES = ("label", "labels", "y", "class", "classes", "category", "target")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a file or an object holds.
+
+    Args:
+        name: of the source, for sentences.
+        ids: the nodes' own, in their order.
+        columns: of the nodes, by name, beside the id.
+        matrix: features that came as one matrix; it is taken as it is.
+        label: the column that the source itself calls its labels.
+        attributes: columns that are classes in the source itself, so that they are kept without being asked for.
+        notes: what the reader did.
+    """
+
+    name: str
+    ids: pa.Array
+    links: Links
+    columns: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
+    matrix: Matrix | None = None
+    label: str | None = None
+    attributes: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+def assemble(found: Found, reading: Reading, encoding: Encoding | None) -> Data:
+    """The graph of what was found, encoded like an earlier one where its `encoding` is given."""
+    rows, notes = len(found.ids), list(found.notes)
+    if not rows:
+        raise GraphveilError(f"{found.name} has no node: a graph needs one at least.")
+    pairs = simple_links(found.links, reading, notes)
+    sources = _targets(found, reading, notes, encoding)
+    targets = {name: _classes(found, name, column, reading, encoding, notes) for name, column in sources.items()}
+    taken = set(sources.values())
+    pieces = _features(found, reading, encoding, taken, notes)
+    graph = Data(edge_index=both_directions(pairs))
+    structural = not pieces.columns and reading.missing == "degree"
+    graph.x = encode.together(pieces.parts, rows) if pieces.columns else _missing(pairs, rows, reading, notes)
+    for name, classes in targets.items():
+        graph["y" if name == "labels" else name] = classes.codes
+    kept = encode.encoding_of(pieces, targets) if encoding is None else encoding
+    graph.origin = Origin(found.ids, kept, tuple(notes), structural)
+    check_graph(graph)
+    return graph
+
+
+def _targets(found: Found, reading: Reading, notes: list[str], encoding: Encoding | None) -> dict[str, str]:
+    """The column of each target: labels, and the attributes."""
+    targets = {}
+    label = reading.label if reading.label is not None else found.label or _guessed_label(found, notes)
+    for name, column in [("labels", label), *((name, name) for name in (*reading.attributes, *found.attributes))]:
+        if column is None:
+            continue
+        if name in RESERVED and name != "labels" or (name == "labels" and column is name):
+            raise GraphveilError(
+                f"an attribute cannot be called {name!r}, which is a part of every graph: rename the column"
+                f"{', or give it as --label' if name in LABEL_NAMES else ''}."
+            )
+        if column in found.columns:
+            targets[name] = column
+        elif encoding is None:
+            raise unknown(f"column of {found.name}", column, [*found.columns] or ["none: it has no node columns"])
+        else:
+            notes.append(f"There is no column {column!r}: {name} is left out.")
+    for name in reading.bins:
+        if name not in targets and name not in targets.values():
+            raise GraphveilError(f"bins are given for {name!r}, which is no attribute: say --attribute {name}, too.")
+    return targets
+
+
+def _guessed_label(found: Found, notes: list[str]) -> str | None:
+    by_lower = {name.lower(): name for name in reversed(found.columns)}
+    name = next((by_lower[name] for name in LABEL_NAMES if name in by_lower), None)
+    if name is None:
+        return None
+    column = found.columns[name]
+    try:
+        different = len(pc.unique(column))
+    except pa.ArrowException:
+        return None
+    if different > max(2, len(column) // 2):
+        notes.append(f"{name!r} is not taken for the labels: {different:,} of its values differ.")
+        return None
+    notes.append(f"Labels are the column {name!r}.")
+    return name
+
+
+def _classes(
+    found: Found, name: str, column: str, reading: Reading, encoding: Encoding | None, notes: list[str]
+) -> Classes:
+    values = found.columns[column]
+    if encoding is not None and name in encoding.classes:
+        classes = encode.classes_like(values, column, encoding.classes[name], encoding.cuts.get(name))
+        known = len(values) - (encode.words(values, column).null_count if encode.numbers(values) is None else 0)
+        lost = known - int((classes.codes != UNKNOWN).sum())
+        if lost > 0 and encode.numbers(values) is None:
+            notes.append(f"{lost:,} values of {column!r} are new to the encoder and count as unknown.")
+        return classes
+    bins = reading.bins.get(name, reading.bins.get(column))
+    classes = encode.classes(values, column, bins, numeric_labels=name == "labels" or name in found.attributes)
+    unknown_count = int((classes.codes == UNKNOWN).sum())
+    without = f", {unknown_count:,} nodes unknown" if unknown_count else ""
+    notes.append(f"{name}: {len(classes.names):,} class{'' if len(classes.names) == 1 else 'es'}{without}.")
+    return classes
+
+
+def _features(found: Found, reading: Reading, encoding: Encoding | None, taken: set[str], notes: list[str]) -> Pieces:
+    for name in (*(reading.features or ()), *reading.drop):
+        if name not in found.columns and encoding is None:
+            raise unknown(f"column of {found.name}", name, [*found.columns] or ["none: it has no node columns"])
+    free = [name for name in found.columns if name not in taken and name not in reading.drop]
+    asked = free if reading.features is None else [name for name in reading.features if name not in reading.drop]
+    for name in asked:
+        if name in taken:
+            raise GraphveilError(f"{name!r} is a target and cannot be a feature, too: it would tell itself.")
+    if encoding is not None:
+        return _features_like(found, encoding, taken, notes)
+    pieces = encode.features({name: found.columns[name] for name in asked}, len(found.ids), notes)
+    if found.matrix is not None and reading.features is None:
+        pieces.add(Column("x", "matrix", found.matrix.shape[1]), found.matrix)
+    if reading.features is not None and not pieces.columns:
+        raise GraphveilError(f"none of the columns {', '.join(reading.features) or '(none)'} gives a feature.")
+    width = sum(column.width for column in pieces.columns)
+    if width:
+        count = len(pieces.columns)
+        notes.append(f"{width:,} feature{'s' * (width > 1)} from {count:,} column{'s' * (count > 1)}.")
+    return pieces
+
+
+def _features_like(found: Found, encoding: Encoding, taken: set[str], notes: list[str]) -> Pieces:
+    pieces = Pieces()
+    for column in encoding.columns:
+        if column.name == "x" and column.kind == "matrix" and found.matrix is not None:
+            encode.check_width("x", found.matrix.shape[1], column.width)
+            pieces.add(column, found.matrix)
+        else:
+            pieces.add(column, encode.features_like(found.columns, [column], len(found.ids), notes)[0])
+    names = {column.name for column in encoding.columns}
+    names |= {name for column in encoding.columns if column.kind == "matrix" for name in column.categories}
+    if extra := [name for name in found.columns if name not in names | taken]:
+        notes.append(f"Not known to the encoder, and ignored: {', '.join(map(repr, extra[:5]))}{_more(extra)}.")
+    return pieces
+
+
+def _more(names: Sequence[str]) -> str:
+    return f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+
+
+def _missing(pairs: Tensor, rows: int, reading: Reading, notes: list[str]) -> Tensor:
+    if reading.missing == "embedding":
+        notes.append("No features: a row is learned for each node, so that the encoder fits these nodes alone.")
+        return identity(rows)
+    notes.append("No features: each node has those of its number of links.")
+    return degree_features(pairs, rows)

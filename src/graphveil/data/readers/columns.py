@@ -1,0 +1,363 @@
+"""From the columns of a table to features and classes, and from a newer table to the same ones.
+
+Numbers are standardised, words get a column a category, lists of numbers and counts of words stay as they are. What
+was chosen is kept in an `Encoding`, by which a newer table is encoded alike.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphveil.data.graph import UNKNOWN
+from graphveil.data.origin import Column, Encoding
+from graphveil.data.readers.distrust import MOST_BYTES, MOST_COLUMNS
+from graphveil.data.readers.text import MISSING
+from graphveil.data.sparse import csr
+from graphveil.errors import GraphveilError
+
+FEW_CATEGORIES = 50
+"""Categories that a column may have in any table."""
+
+MOST_CATEGORIES = 1000
+"""Categories that a column may have in a large one, up to a tenth of its rows."""
+
+MOST_NUMBERS = 20
+"""Different numbers that are classes as they are; of more, bins must be made."""
+
+MOST_CLASSES = 10_000
+"""Of one target."""
+
+MANY = 50
+"""Columns of counts from which on they are taken for words of a text."""
+
+SPARSE = 0.1
+"""Share of values other than zero below which features are stored sparse."""
+
+Matrix = Any
+"""A NumPy array of two dimensions, or a SciPy CSR matrix, which has no types of its own."""
+
+
+@dataclass(frozen=True)
+class Classes:
+    """A column as classes.
+
+    Args:
+        codes: (rows,) int64, `UNKNOWN` where there is no value.
+        names: of the classes 0, 1, ...; cuts: inner borders of bins, where numbers were binned.
+    """
+
+    codes: Tensor
+    names: Sequence[str]
+    cuts: Sequence[float] | None = None
+
+
+@dataclass
+class Pieces:
+    """Features as they are put together: how each column is encoded, and what came of it."""
+
+    columns: list[Column] = field(default_factory=list)
+    parts: list[Matrix] = field(default_factory=list)
+
+    def add(self, column: Column, part: Matrix) -> None:
+        """One more."""
+        self.columns.append(column)
+        self.parts.append(part)
+
+
+def numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
+    """The values of a numeric column, NaN where there is none that is finite; None if the column is not numeric."""
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        return None
+    values = np.asarray(pc.cast(column, pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def words(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """The values of a column as text, null where there is none."""
+    try:
+        text = pc.cast(column, pa.string())
+    except pa.ArrowException as error:
+        raise GraphveilError(
+            f"the column {name!r} holds {column.type}, which is neither a number nor a word."
+        ) from error
+    missing = pc.is_in(text, value_set=pa.array(MISSING))
+    return pc.if_else(missing, pa.scalar(None, pa.string()), text)
+
+
+def classes(column: pa.ChunkedArray, name: str, bins: int | None, numeric_labels: bool = False) -> Classes:
+    """Values as classes 0, 1, ... in the order of their names, or of the numbers.
+
+    Args:
+        bins: into how many classes of about equal size numbers are cut.
+        numeric_labels: whole numbers are names of classes, however many there are.
+    """
+    values = numbers(column)
+    if values is None:
+        if bins is not None:
+            raise GraphveilError(
+                f"{name!r} is to be cut into {bins} bins, but its values are words: leave out its bins."
+            )
+        text = words(column, name)
+        names = sorted(value for value in pc.unique(text).to_pylist() if value is not None)
+        _check_count(len(names), name)
+        return Classes(_codes(text, names), names)
+    if bins is not None:
+        return _binned(values, name, bins)
+    different = np.unique(values[~np.isnan(values)])
+    whole = bool((different == np.rint(different)).all())
+    if len(different) > MOST_NUMBERS and not (numeric_labels and whole):
+        raise GraphveilError(
+            f"{name!r} has {len(different):,} different numbers: cut it into bins of equal size, as in --bins {name}=4"
+            f" (or bins={{{name!r}: 4}}), or make words of them."
+        )
+    _check_count(len(different), name)
+    return Classes(_nearest(values, different), [number_name(value) for value in different])
+
+
+def classes_like(column: pa.ChunkedArray, name: str, names: Sequence[str], cuts: Sequence[float] | None) -> Classes:
+    """Values as the classes of an earlier graph; those that it did not have are unknown."""
+    values = numbers(column)
+    if cuts is not None:
+        if values is None:
+            raise GraphveilError(f"{name!r} was numbers, cut into bins, and is words now: give numbers.")
+        return Classes(_cut(values, np.asarray(cuts)), names, cuts)
+    if values is None:
+        text = words(column, name)
+    else:
+        text = pa.chunked_array([[None if np.isnan(value) else number_name(value) for value in values]], pa.string())
+    return Classes(_codes(text, names), names)
+
+
+def number_name(value: float) -> str:
+    """A number as the name of a class."""
+    return str(int(value)) if value == np.rint(value) and abs(value) < 2**53 else f"{value:g}"
+
+
+def features(table: Mapping[str, pa.ChunkedArray], rows: int, notes: list[str]) -> Pieces:
+    """Encode columns as features, in their order; `notes` get to know what was left out, and why."""
+    pieces = Pieces()
+    numeric = {name: values for name, column in table.items() if (values := numbers(column)) is not None}
+    bag = [name for name, values in numeric.items() if _is_count(values)] if len(numeric) > MANY else []
+    if len(bag) > MANY:
+        notes.append(f"{len(bag):,} columns of counts are taken as they are, for words of a text.")
+    else:
+        bag = []
+    counted = set(bag)
+    for name, column in table.items():
+        if name in counted:
+            if name == bag[0]:
+                pieces.add(Column("counts", "matrix", len(bag), categories=bag), _stacked([numeric[n] for n in bag]))
+        elif name in numeric:
+            _add_number(pieces, name, numeric[name], notes)
+        elif pa.types.is_list(column.type) or pa.types.is_large_list(column.type) or is_fixed(column.type):
+            part = _matrix(column, name)
+            pieces.add(Column(name, "matrix", part.shape[1]), part)
+        else:
+            _add_words(pieces, name, column, rows, notes)
+    return pieces
+
+
+def features_like(
+    table: Mapping[str, pa.ChunkedArray], columns: Sequence[Column], rows: int, notes: list[str]
+) -> list[Matrix]:
+    """Encode columns as those of an earlier graph were."""
+    parts: list[Matrix] = []
+    for column in columns:
+        if column.kind == "matrix" and column.categories:
+            parts.append(_stacked([_number_or_zero(table, name, rows, notes) for name in column.categories]))
+        elif column.name not in table:
+            notes.append(f"There is no column {column.name!r}, which the encoder knows: it is filled with 0.")
+            parts.append(sp.csr_matrix((rows, column.width), dtype=np.float32))
+        elif column.kind == "number":
+            values = _number_or_zero(table, column.name, rows, notes, missing=np.nan)
+            parts.append(np.nan_to_num((values - column.mean) / column.deviation).astype(np.float32)[:, None])
+        elif column.kind == "category":
+            text = words(table[column.name], column.name)
+            codes = _codes(text, column.categories)
+            unseen = int((codes == UNKNOWN).sum()) - text.null_count
+            if unseen:
+                notes.append(f"{unseen:,} values of {column.name!r} are new to the encoder and count as missing.")
+            parts.append(_one_hot(codes, len(column.categories)))
+        else:
+            part = _matrix(table[column.name], column.name)
+            check_width(column.name, part.shape[1], column.width)
+            parts.append(part)
+    return parts
+
+
+def check_width(name: str, came: int, expected: int) -> None:
+    """Refuse a matrix of another width than the encoder knows."""
+    if came != expected:
+        raise GraphveilError(
+            f"{name!r} has {came:,} columns and the encoder was trained on {expected:,}: give as many."
+        )
+
+
+def together(parts: Sequence[Matrix], rows: int) -> Tensor:
+    """Features as one float32 matrix: CSR where nearly all of it is zero, else dense."""
+    width = sum(part.shape[1] for part in parts)
+    if width > MOST_COLUMNS:
+        raise GraphveilError(f"{width:,} columns of features, and at most {MOST_COLUMNS:,} are taken: drop some.")
+    filled = sum(part.nnz if sp.issparse(part) else np.count_nonzero(part) for part in parts)
+    if width > MANY and filled < SPARSE * rows * width:
+        return as_csr(sp.hstack([sp.csr_matrix(part) for part in parts], format="csr"))
+    if 4 * rows * width > MOST_BYTES:
+        raise GraphveilError(
+            f"{rows:,} rows of {width:,} features do not fit into {MOST_BYTES >> 30} GiB: drop columns."
+        )
+    dense = [part.toarray() if sp.issparse(part) else part for part in parts]
+    return torch.from_numpy(np.ascontiguousarray(np.concatenate(dense, axis=1), dtype=np.float32))
+
+
+def as_csr(matrix: Any) -> Tensor:
+    """A SciPy matrix as a CSR tensor."""
+    matrix = sp.csr_matrix(matrix, dtype=np.float32)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    crow, col = (torch.from_numpy(part.astype(np.int64)) for part in (matrix.indptr, matrix.indices))
+    return csr(crow, col, torch.from_numpy(matrix.data), matrix.shape)
+
+
+def encoding_of(pieces: Pieces, targets: Mapping[str, Classes]) -> Encoding:
+    """What is to be kept of it all."""
+    return Encoding(
+        tuple(pieces.columns),
+        {name: list(found.names) for name, found in targets.items()},
+        {name: list(found.cuts) for name, found in targets.items() if found.cuts is not None},
+    )
+
+
+def is_fixed(kind: pa.DataType) -> bool:
+    """Whether a column holds lists of one length."""
+    return bool(pa.types.is_fixed_size_list(kind))
+
+
+def _check_count(count: int, name: str) -> None:
+    if count > MOST_CLASSES:
+        raise GraphveilError(f"{name!r} has {count:,} different values, which are names rather than classes.")
+
+
+def _codes(text: pa.ChunkedArray, names: Sequence[str]) -> Tensor:
+    found = pc.fill_null(pc.index_in(text, value_set=pa.array(names, pa.string()), skip_nulls=True), UNKNOWN)
+    return torch.from_numpy(np.array(found.to_numpy(), dtype=np.int64))
+
+
+def _nearest(values: NDArray[np.float64], different: NDArray[np.float64]) -> Tensor:
+    codes = np.searchsorted(different, values)
+    return torch.from_numpy(np.where(np.isnan(values), UNKNOWN, codes).astype(np.int64))
+
+
+def _binned(values: NDArray[np.float64], name: str, bins: int) -> Classes:
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return Classes(torch.full((len(values),), UNKNOWN), [])
+    cuts = np.unique(np.quantile(known, np.arange(1, bins) / bins, method="higher"))
+    cuts = cuts[cuts > known.min()]
+    _check_count(len(cuts), name)
+    codes = _cut(values, cuts)
+    names = []
+    for code in range(len(cuts) + 1):
+        inside = values[codes.numpy() == code]
+        low, high = number_name(inside.min()), number_name(inside.max())
+        names.append(low if low == high else f"{low} to {high}")
+    return Classes(codes, names, cuts.tolist())
+
+
+def _cut(values: NDArray[np.float64], cuts: NDArray[np.float64]) -> Tensor:
+    codes = np.searchsorted(cuts, values, side="right")
+    return torch.from_numpy(np.where(np.isnan(values), UNKNOWN, codes).astype(np.int64))
+
+
+def _is_count(values: NDArray[np.float64]) -> bool:
+    """Whole, never negative, and mostly zero: how often a word is in a text."""
+    if np.count_nonzero(values) > len(values) / 2:  # NaN is not zero
+        return False
+    filled = values[values != 0]
+    return bool((filled > 0).all() and (filled == np.rint(filled)).all())
+
+
+def _stacked(columns: Sequence[NDArray[np.float64]]) -> Matrix:
+    """Columns as one matrix, which is made from what is not zero."""
+    rows = [np.flatnonzero(values) for values in columns]
+    ends = np.cumsum([0, *map(len, rows)])
+    data = [values[at] for values, at in zip(columns, rows, strict=True)]
+    shape = (len(columns[0]), len(columns))
+    parts = (np.concatenate(data).astype(np.float32), np.concatenate(rows), ends)
+    return sp.csc_matrix(parts, shape=shape).tocsr()
+
+
+def _add_number(pieces: Pieces, name: str, values: NDArray[np.float64], notes: list[str]) -> None:
+    known = values[~np.isnan(values)]
+    mean, deviation = (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
+    if not np.isfinite(mean) or not np.isfinite(deviation) or deviation <= 1e-12 * abs(mean):
+        notes.append(f"{name!r} is no feature: {'all its numbers are the same' if len(known) else 'it is empty'}.")
+        return
+    if count := len(values) - len(known):
+        notes.append(f"{count:,} missing numbers of {name!r} stand as its mean.")
+    part = np.nan_to_num((values - mean) / deviation).astype(np.float32)[:, None]
+    pieces.add(Column(name, "number", 1, mean, deviation), part)
+
+
+def _add_words(pieces: Pieces, name: str, column: pa.ChunkedArray, rows: int, notes: list[str]) -> None:
+    try:
+        text = words(column, name)
+    except GraphveilError:
+        notes.append(f"{name!r} is no feature: it holds {column.type}.")
+        return
+    names = sorted(value for value in pc.unique(text).to_pylist() if value is not None)
+    if len(names) > max(FEW_CATEGORIES, min(MOST_CATEGORIES, rows // 10)):
+        notes.append(f"{name!r} is no feature: it has {len(names):,} different words.")
+    elif len(names) < 2 and not text.null_count:
+        notes.append(f"{name!r} is no feature: all its words are the same.")
+    elif not names:
+        notes.append(f"{name!r} is no feature: it is empty.")
+    else:
+        pieces.add(Column(name, "category", len(names), categories=names), _one_hot(_codes(text, names), len(names)))
+
+
+def _one_hot(codes: Tensor, width: int) -> Matrix:
+    known = np.flatnonzero(codes.numpy() != UNKNOWN)
+    ones = np.ones(len(known), dtype=np.float32)
+    return sp.csr_matrix((ones, (known, codes.numpy()[known])), shape=(codes.numel(), width))
+
+
+def _matrix(column: pa.ChunkedArray, name: str) -> Matrix:
+    """Lists of numbers, all of one length, as rows; a missing list is zeros."""
+    lists = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    lengths = pc.unique(pc.drop_null(pc.list_value_length(lists))).to_pylist()
+    if len(lengths) > 1:
+        raise GraphveilError(
+            f"the lists of {name!r} have from {min(lengths)} to {max(lengths)} values: give one length."
+        )
+    width = lengths[0] if lengths else 0
+    if width > MOST_COLUMNS or 4 * width * len(lists) > MOST_BYTES:
+        raise GraphveilError(f"the lists of {name!r} have {width:,} values each, which is too many: drop the column.")
+    values = numbers(pa.chunked_array([pc.list_flatten(lists)]))
+    if values is None:
+        raise GraphveilError(f"{name!r} holds {column.type}, but lists of numbers are expected: drop the column.")
+    part = np.zeros((len(lists), width), dtype=np.float32)
+    part[np.asarray(lists.is_valid())] = np.nan_to_num(values).reshape(-1, width)
+    return part
+
+
+def _number_or_zero(
+    table: Mapping[str, pa.ChunkedArray], name: str, rows: int, notes: list[str], missing: float = 0.0
+) -> NDArray[np.float64]:
+    """A column as numbers, or `missing` where it is not there, or no number."""
+    if name not in table:
+        notes.append(f"There is no column {name!r}, which the encoder knows: it is filled with 0.")
+        return np.full(rows, missing)
+    values = numbers(table[name])
+    if values is None:
+        notes.append(f"{name!r} was numbers and is words now: all of it counts as missing.")
+        return np.full(rows, missing)
+    return np.where(np.isnan(values), missing, values)

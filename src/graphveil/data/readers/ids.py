@@ -1,0 +1,115 @@
+"""The nodes' own ids: of any type, in their own order, found again in the links."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+from torch import Tensor
+
+from graphveil.errors import GraphveilError
+
+Place = Callable[[int], str]
+"""Where a row came from, for a sentence."""
+
+
+def alike(*columns: pa.ChunkedArray) -> list[pa.ChunkedArray]:
+    """Columns of ids as one type: whole numbers if all of them are, else text.
+
+    Text becomes numbers only if all of it is the plain writing of one: "007" is not 7.
+    """
+    plain = [_plain(column) for column in columns]
+    numbers = [_whole(column) for column in plain]
+    if all(column is not None for column in numbers):
+        return [column for column in numbers if column is not None]
+    return [pc.cast(column, pa.large_string()) for column in plain]
+
+
+def own_ids(column: pa.ChunkedArray, name: str, place: Place) -> pa.Array:
+    """Ids as one array, after checking that each node has one of its own."""
+    ids = _combined(column)
+    if ids.null_count:
+        row = pc.index(pc.is_null(ids), True).as_py()
+        raise GraphveilError(f"{place(row)}, column {name!r}, has no id: give every node one.")
+    text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
+    if text and (row := pc.index(ids, pa.scalar("", ids.type)).as_py()) >= 0:
+        raise GraphveilError(f"{place(row)}, column {name!r}, has no id: give every node one.")
+    if len(pc.unique(ids)) < len(ids):
+        codes = np.asarray(ids.dictionary_encode().indices)
+        order = codes.argsort(kind="stable")
+        row = int(order[1:][codes[order][1:] == codes[order][:-1]].min())
+        raise GraphveilError(f"{place(row)}, column {name!r}, has {_shown(ids[row])} a second time: ids are unique.")
+    return ids
+
+
+def all_ends(ends: Sequence[pa.ChunkedArray]) -> pa.Array:
+    """Every id that a link names, in ascending order."""
+    ids = pc.unique(pa.chunked_array([chunk for end in ends for chunk in end.chunks], ends[0].type))
+    ids = pc.drop_null(ids)
+    return ids.take(pc.sort_indices(ids))
+
+
+def numbered(ends: Sequence[pa.ChunkedArray], ids: pa.Array, names: Sequence[str], place: Place) -> Tensor:
+    """Ends of links as numbers of nodes, (2, rows)."""
+    out = np.empty((2, len(ends[0])), dtype=np.int64)
+    for side, (end, name) in enumerate(zip(ends, names, strict=True)):
+        start = 0
+        for chunk in end.chunks:
+            found = pc.index_in(chunk, value_set=ids)
+            if found.null_count:
+                row = pc.index(pc.is_null(found), True).as_py()
+                raise _stranger(chunk[row], f"{place(start + row)}, column {name!r},")
+            out[side, start : start + len(chunk)] = found
+            start += len(chunk)
+    return torch.from_numpy(out)
+
+
+def _stranger(value: pa.Scalar, where: str) -> GraphveilError:
+    if value.as_py() in (None, ""):
+        return GraphveilError(f"{where} names no node: give the link both ends.")
+    return GraphveilError(
+        f"{where} names {_shown(value)}, which is not among the nodes: add it there, or drop the link."
+    )
+
+
+def _shown(value: pa.Scalar) -> str:
+    text = repr(value.as_py())
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Without a dictionary; whole numbers in one width; anything else as text."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = pc.cast(column, kind.value_type), kind.value_type
+    if pa.types.is_boolean(kind) or pa.types.is_nested(kind):
+        raise GraphveilError(f"ids of type {kind} cannot tell nodes apart: give whole numbers or words.")
+    if pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return column
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        words = [[None if value is None else value.hex() for value in chunk.to_pylist()] for chunk in column.chunks]
+        return pa.chunked_array(words, pa.string())
+    return pc.cast(column, pa.large_string())
+
+
+def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Ids as int64 if all of them are whole numbers in their plain writing."""
+    chunks = []
+    for chunk in column.chunks:
+        try:
+            number = pc.cast(chunk, pa.int64())
+            if not pa.types.is_integer(chunk.type) and not pa.types.is_floating(chunk.type):
+                if not pc.all(pc.equal(pc.cast(number, chunk.type), chunk), min_count=0).as_py():
+                    return None
+        except pa.ArrowException:
+            return None
+        chunks.append(number)
+    return pa.chunked_array(chunks, pa.int64())
+
+
+def _combined(column: pa.ChunkedArray) -> pa.Array:
+    if pa.types.is_string(column.type) and column.nbytes >= 2**31:
+        column = pc.cast(column, pa.large_string())
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else combined.chunk(0)

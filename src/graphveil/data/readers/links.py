@@ -1,0 +1,120 @@
+"""From rows that name two nodes each to simple, undirected links, with an account of what was dropped."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphveil.data.graph import decode_pairs, encode_pairs
+from graphveil.data.origin import Reading
+from graphveil.errors import GraphveilError
+
+
+@dataclass(frozen=True)
+class Links:
+    """Rows of links as they came.
+
+    Args:
+        ends: node numbers, (2, rows).
+        place: where a row came from, for a sentence.
+        weights: (rows,), where links have some.
+        directed: whether a row speaks of one direction only; else it stands for both.
+    """
+
+    ends: Tensor
+    place: Callable[[int], str]
+    weights: NDArray[np.float64] | None = None
+    directed: bool = True
+
+
+def simple_links(links: Links, reading: Reading, notes: list[str]) -> Tensor:
+    """Each link once, as (2, links) with u < v in ascending order; `notes` get to know what is gone."""
+    rows = links.ends.size(1)
+    links = _heavy(links, reading, notes)
+    ends = links.ends
+    loop = ends[0] == ends[1]
+    if count := int(loop.sum()):
+        if reading.loops == "refuse":
+            raise GraphveilError(
+                f"{_first(links, loop)} links a node to itself, one of {_some(count, 'such row')}: take them out, or"
+                " say --loops drop."
+            )
+        notes.append(f"{_some(count, 'loop')} dropped.")
+        links = _chosen(links, np.flatnonzero(~loop.numpy()))
+        ends = links.ends
+    codes = encode_pairs(torch.stack([torch.minimum(*ends), torch.maximum(*ends)]))
+    codes = (2 * codes + (ends[0] > ends[1])).sort(stable=True).values
+    codes = _distinct(codes)
+    if count := ends.size(1) - codes.numel():
+        if reading.duplicates == "refuse":
+            raise GraphveilError(
+                f"{links.place(_first_repeated(ends))} repeats a link, one of {_some(count, 'such row')}: take them out,"
+                " or say --duplicates drop."
+            )
+        notes.append(f"{_some(count, 'repeated link')} dropped.")
+    pairs = codes // 2
+    both = torch.zeros_like(pairs, dtype=torch.bool)
+    both[1:] = pairs[1:] == pairs[:-1]
+    pairs = _directions(pairs, both, links, reading, notes)
+    notes.append(f"{_some(pairs.numel(), 'link')} of {_some(rows, 'row')}.")
+    return decode_pairs(pairs)
+
+
+def _heavy(links: Links, reading: Reading, notes: list[str]) -> Links:
+    """Those that weigh enough."""
+    if reading.min_weight is None:
+        if links.weights is not None:
+            notes.append("Weights of links are not used, but by --min-weight.")
+        return links
+    if links.weights is None:
+        raise GraphveilError("a least weight is asked for, but the links have no weight: name its column by --weight.")
+    unknown = np.isnan(links.weights)
+    if unknown.any():
+        raise GraphveilError(f"{links.place(int(unknown.argmax()))} has a link without a weight: give it one.")
+    heavy = np.flatnonzero(links.weights >= reading.min_weight)
+    if count := len(links.weights) - len(heavy):
+        notes.append(f"{_some(count, 'link')} lighter than {reading.min_weight:g} dropped.")
+    return _chosen(links, heavy)
+
+
+def _chosen(links: Links, rows: NDArray[np.int64]) -> Links:
+    return replace(links, ends=links.ends[:, torch.from_numpy(rows)], place=lambda row: links.place(int(rows[row])))
+
+
+def _directions(pairs: Tensor, both: Tensor, links: Links, reading: Reading, notes: list[str]) -> Tensor:
+    """Pairs of one direction or of two as pairs."""
+    count, distinct = int(both.sum()), pairs[~both]
+    if reading.direction == "mutual" and links.directed:
+        if gone := distinct.numel() - count:
+            notes.append(f"{_some(gone, 'link')} of one direction only dropped.")
+        return pairs[both]
+    if count:
+        notes.append(f"{_some(count, 'link')} come in both directions and count once.")
+    elif links.directed and distinct.numel():
+        notes.append("Each link comes in one direction and is taken for both.")
+    return distinct
+
+
+def _distinct(codes: Tensor) -> Tensor:
+    new = torch.ones_like(codes, dtype=torch.bool)
+    new[1:] = codes[1:] != codes[:-1]
+    return codes[new]
+
+
+def _first(links: Links, rows: Tensor) -> str:
+    return links.place(int(rows.long().argmax()))
+
+
+def _first_repeated(ends: Tensor) -> int:
+    """The first row that says what an earlier one has said."""
+    _, codes = torch.unique(ends, dim=1, return_inverse=True)
+    order = codes.argsort(stable=True)
+    again = codes[order][1:] == codes[order][:-1]
+    return int(order[1:][again].min())
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

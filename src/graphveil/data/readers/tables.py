@@ -1,0 +1,254 @@
+"""Graphs from tables: one of links, and one of nodes where there is one, as CSV, TSV, Parquet or a list of links.
+
+Which column is what is guessed from its name unless it is said, and told.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from graphveil.data.origin import Reading
+from graphveil.data.readers import ids as node_ids
+from graphveil.data.readers.assemble import LABEL_NAMES, Found
+from graphveil.data.readers.columns import numbers
+from graphveil.data.readers.distrust import MOST_COLUMNS, brief, check_expansion, check_file
+from graphveil.data.readers.links import Links
+from graphveil.data.readers.text import TextTable, open_text
+from graphveil.errors import GraphveilError, unknown
+
+TEXT = (".csv", ".tsv", ".txt", ".tab", ".edges", ".edgelist", ".el")
+PARQUET = (".parquet", ".pq")
+SOURCE_NAMES = ("source", "src", "from", "fromnodeid", "from_id", "source_id", "u", "node1", "node_1", "id1", "id_1")
+TARGET_NAMES = ("target", "dst", "to", "tonodeid", "to_id", "target_id", "v", "node2", "node_2", "id2", "id_2")
+WEIGHT_NAMES = ("weight", "w", "weights", "edge_weight")
+ID_NAMES = ("id", "node", "node_id", "nodeid", "vertex", "key", "name")
+LINK_FILES = ("edges", "edge", "links", "link", "edgelist", "relations", "relationships")
+NODE_FILES = ("nodes", "node", "vertices", "vertex", "people", "persons", "users", "members")
+
+_LINK_WORDS = {*SOURCE_NAMES, *TARGET_NAMES, *WEIGHT_NAMES}
+_NODE_WORDS = {*ID_NAMES, *LABEL_NAMES}
+
+
+@dataclass(frozen=True)
+class ParquetTable:
+    """A Parquet file whose schema is known and whose rows are yet to be read."""
+
+    file: Path
+    names: Sequence[str]
+    unnamed: frozenset[str] = frozenset()
+    header: bool = True
+    delimiter: str = ","
+
+    def read(self, columns: Sequence[str], texts: Sequence[str] = ()) -> pa.Table:
+        """Some columns; all of them have the type that the file says, `texts` too."""
+        del texts
+        try:
+            table = pq.read_table(self.file, columns=list(columns), partitioning=None)
+            table.validate(full=True)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise _no_table(self.file, error) from error
+        return table
+
+    def place(self, row: int) -> str:
+        """Where a row stands in the file, for a sentence."""
+        return f"{self.file}, row {row + 1}"
+
+
+Table = TextTable | ParquetTable
+
+
+def read_tables(links: Path, nodes: Path | None, reading: Reading) -> Found:
+    """A graph from a table of links and, where there is one, a table of nodes."""
+    notes: list[str] = []
+    table = open_table(links, reading.text_encoding, _LINK_WORDS)
+    _tell(table, notes)
+    source = _pick(table, SOURCE_NAMES, reading.source, "source", 0, ())
+    target = _pick(table, TARGET_NAMES, reading.target, "target", 1, (source,))
+    if source == target:
+        raise GraphveilError(f"{links}: source and target are both {source!r}: name two columns.")
+    weight = reading.weight if reading.weight is not None else _guess(table.names, WEIGHT_NAMES)
+    wanted = [source, target, *([_named(table, weight)] if weight is not None else [])]
+    rows = table.read(wanted, [source, target])
+    notes.append(f"Links go from {source!r} to {target!r} of {links.name}.")
+    ends = [rows[source], rows[target]]
+    weights = None if weight is None else _weights(rows[weight], weight, table.place)
+    if nodes is None:
+        return _without_nodes(links, ends, (source, target), table.place, weights, notes)
+    people = open_table(nodes, reading.text_encoding, _NODE_WORDS)
+    _tell(people, notes)
+    name = _pick(people, ID_NAMES, reading.id, "id", 0, ())
+    columns = [column for column in people.names if column == name or _wanted(people, column, reading)]
+    if blank := [column for column in people.names if column in people.unnamed and column not in columns]:
+        notes.append(f"{', '.join(blank)} of {nodes.name} has no name and is left out.")
+    own = people.read(columns, [name])
+    known, *ends = node_ids.alike(own[name], *ends)
+    ids = node_ids.own_ids(known, name, people.place)
+    notes.append(f"Nodes are the {len(ids):,} rows of {nodes.name}, by {name!r}.")
+    found = node_ids.numbered(ends, ids, (source, target), table.place)
+    rest = {column: own[column] for column in columns if column != name}
+    return Found(nodes.name, _own_type(own[name], ids), Links(found, table.place, weights), rest, notes=notes)
+
+
+def find_tables(folder: Path) -> tuple[Path, Path | None]:
+    """The tables of links and of nodes in a folder, by their names."""
+    files = sorted(file for file in folder.iterdir() if is_table(file))
+    kinds = [(file, *_kind(file)) for file in files]
+    links = [file for file, kind, _ in kinds if kind == "links"]
+    nodes = [file for file, kind, _ in kinds if kind == "nodes"]
+    if len(links) != 1 or len(nodes) > 1:
+        there = ", ".join(file.name for file in files[:10]) or "no table"
+        raise GraphveilError(
+            f"{folder} holds {there}: expected one edges.csv (or .tsv, .txt, .parquet) and at most one nodes.csv; or give"
+            " the table of links, and --nodes."
+        )
+    return links[0], nodes[0] if nodes else None
+
+
+def find_nodes(links: Path, asked: str | None) -> Path | None:
+    """The table of nodes that belongs to a table of links: as asked for, or beside it by its name."""
+    if asked is not None:
+        given = Path(asked).expanduser()
+        beside = links.parent / given
+        return beside if not given.exists() and beside.exists() else given
+    kind, rest = _kind(links)
+    if kind != "links":
+        return None
+    try:
+        beside_links = [file for file in sorted(links.parent.iterdir()) if is_table(file)]
+    except OSError:
+        return None
+    found = [file for file in beside_links if _kind(file) == ("nodes", rest)]
+    if len(found) > 1:
+        names = ", ".join(file.name for file in found)
+        raise GraphveilError(f"beside {links.name} there are {names}: say which has the nodes by --nodes.")
+    return found[0] if found else None
+
+
+def is_table(file: Path) -> bool:
+    """Whether a file is a table, by the end of its name."""
+    return plain_suffix(file) in (*TEXT, *PARQUET)
+
+
+def plain_suffix(file: Path) -> str:
+    """The end of a name, in small letters and without .gz."""
+    name = file.name.lower().removesuffix(".gz")
+    return Path(name).suffix
+
+
+def open_table(file: Path, encoding: str | None, known: set[str]) -> Table:
+    """Look at the header of a table, of text or Parquet."""
+    if plain_suffix(file) not in PARQUET:
+        return open_text(file, encoding, lambda name: name.lower() in known)
+    size = check_file(file)
+    try:
+        with pq.ParquetFile(file) as parquet:
+            schema, metadata = parquet.schema_arrow, parquet.metadata
+            names = list(schema.names)
+            rows = metadata.num_rows
+            groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+            declared = sum(group.total_byte_size for group in groups)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _no_table(file, error) from error
+    if len(names) > MOST_COLUMNS:
+        raise GraphveilError(
+            f"{file} has {len(names):,} columns, and at most {MOST_COLUMNS:,} are read: leave some out."
+        )
+    if len(set(names)) < len(names):
+        raise GraphveilError(f"{file} has two columns of one name: rename one.")
+    check_expansion(file, size, max(declared, rows * len(names)))
+    return ParquetTable(file, names)
+
+
+def _no_table(file: Path, error: Exception) -> GraphveilError:
+    return GraphveilError(f"{file} cannot be read as a table ({brief(error)}): mend it, or save it anew.")
+
+
+def _kind(file: Path) -> tuple[str, str]:
+    """ "links", "nodes" or "" by a file's name, and what else is in the name."""
+    stem = file.name.lower().removesuffix(".gz").rpartition(".")[0]
+    parts = [part for part in re.split(r"[ _.\-]+", stem) if part]
+    for kind, words in (("links", LINK_FILES), ("nodes", NODE_FILES)):
+        if parts and (parts[-1] in words or parts[0] in words):
+            rest = parts[:-1] if parts[-1] in words else parts[1:]
+            return kind, "_".join(rest)
+    return "", stem
+
+
+def _without_nodes(
+    file: Path,
+    ends: list[pa.ChunkedArray],
+    names: tuple[str, str],
+    place: Callable[[int], str],
+    weights: "np.ndarray[tuple[int], np.dtype[np.float64]] | None",
+    notes: list[str],
+) -> Found:
+    own, ends = ends, node_ids.alike(*ends)
+    ids = node_ids.all_ends(ends)
+    found = node_ids.numbered(ends, ids, names, place)
+    notes.append(f"No table of nodes: the {len(ids):,} that a link names, in the order of their ids.")
+    del own
+    return Found(file.name, ids, Links(found, place, weights), notes=notes)
+
+
+def _own_type(column: pa.ChunkedArray, ids: pa.Array) -> pa.Array:
+    """Ids in the type that the file has them in, unless that is text which is all numbers."""
+    if pa.types.is_integer(column.type) and column.type != ids.type:
+        return ids.cast(column.type)
+    return ids.cast(pa.string()) if pa.types.is_large_string(ids.type) and ids.nbytes < 2**31 else ids
+
+
+def _tell(table: Table, notes: list[str]) -> None:
+    if not table.header:
+        notes.append(f"{table.file.name} has no header.")
+    if table.delimiter != ",":
+        name = {"\t": "tabs", " ": "blanks", ";": "semicolons", "|": "bars"}[table.delimiter]
+        notes.append(f"Columns of {table.file.name} are parted by {name}.")
+
+
+def _wanted(table: Table, column: str, reading: Reading) -> bool:
+    asked = {*reading.attributes, *(reading.features or ()), reading.label}
+    if column in asked:
+        return True
+    if column in table.unnamed and table.header:
+        return False
+    return reading.features is None or column.lower() in LABEL_NAMES
+
+
+def _weights(
+    column: pa.ChunkedArray, name: str, place: Callable[[int], str]
+) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    values = numbers(column)
+    if values is None:
+        raise GraphveilError(
+            f"{place(0)}, column {name!r}, is a word, but weights are numbers: name another by --weight."
+        )
+    return values
+
+
+def _pick(table: Table, guesses: Sequence[str], asked: str | None, role: str, place: int, taken: Sequence[str]) -> str:
+    if asked is not None:
+        return _named(table, asked)
+    free = [name for name in table.names if name not in taken]
+    if (guessed := _guess(free, guesses)) is not None:
+        return guessed
+    if len(table.names) <= place:
+        raise GraphveilError(
+            f"{table.file} has {len(table.names)} column and no {role}: expected a table of links with two columns."
+        )
+    return str(free[0] if taken and table.names[place] in taken else table.names[place])
+
+
+def _guess(names: Sequence[str], guesses: Sequence[str]) -> str | None:
+    by_lower = {name.lower(): name for name in reversed(names)}
+    return next((by_lower[name] for name in guesses if name in by_lower), None)
+
+
+def _named(table: Table, name: str) -> str:
+    if name not in table.names:
+        raise unknown(f"column of {table.file}", name, table.names)
+    return name

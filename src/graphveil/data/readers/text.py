@@ -1,0 +1,211 @@
+"""Tables of text: CSV, TSV and lists of links, with whatever delimiter, header and comments they came with."""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+
+from graphveil.data.readers.distrust import MOST_COLUMNS, as_utf8, brief, read_bytes
+from graphveil.errors import GraphveilError
+
+MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None")
+"""Words that stand for no value."""
+
+LONGEST_ROW = 64 << 20
+"""Bytes of one row."""
+
+_BLOCK = 8 << 20
+_DELIMITERS = ",;\t|"
+_LISTS = (".txt", ".edges", ".edgelist", ".el", "")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table whose header is known and whose rows are yet to be read.
+
+    Args:
+        names: of the columns; those without one are called "column 1", ...
+        unnamed: which columns have such a name.
+        header: whether a line of the file says the names.
+        body: the rows, as UTF-8. before: how many lines come before them.
+    """
+
+    file: Path
+    names: Sequence[str]
+    unnamed: frozenset[str]
+    header: bool
+    delimiter: str
+    body: bytes
+    before: int
+
+    def read(self, columns: Sequence[str], texts: Sequence[str] = ()) -> pa.Table:
+        """Some columns; `texts` stay as they are written, of the others those that hold numbers become numbers."""
+        if not self.body.strip():
+            return pa.table({name: pa.array([], pa.string()) for name in columns})
+        try:
+            table = self._parsed(columns, {name: pa.string() for name in texts})
+        except pa.ArrowInvalid as error:
+            if "conversion error" not in str(error):
+                raise self._fault(error) from error
+            try:  # a column looked like numbers at first
+                table = _numbers(self._parsed(columns, {name: pa.string() for name in columns}), texts)
+            except pa.ArrowException as again:
+                raise self._fault(again) from again
+        except pa.ArrowException as error:
+            raise self._fault(error) from error
+        if (
+            re.search(rb"[%s] | [%s]" % ((re.escape(self.delimiter).encode(),) * 2), self.body)
+            and self.delimiter != " "
+        ):
+            table = _trimmed(table)
+        return table
+
+    def place(self, row: int) -> str:
+        """Where a row stands in the file, for a sentence."""
+        number = next((line for at, (line, _) in enumerate(self._rows()) if at == row), self.before + row + 1)
+        return f"{self.file}, line {number}"
+
+    def _parsed(self, columns: Sequence[str], types: dict[str, pa.DataType]) -> pa.Table:
+        quoted = self.delimiter != " " and b'"' in self.body
+        table: pa.Table = pa_csv.read_csv(
+            pa.BufferReader(self.body),
+            pa_csv.ReadOptions(
+                column_names=list(self.names), block_size=LONGEST_ROW if len(self.names) > 1000 or quoted else _BLOCK
+            ),
+            pa_csv.ParseOptions(
+                delimiter=self.delimiter, quote_char='"' if quoted else False, newlines_in_values=quoted
+            ),
+            pa_csv.ConvertOptions(
+                include_columns=list(columns), column_types=types, null_values=list(MISSING), strings_can_be_null=False
+            ),
+        )
+        return table
+
+    def _rows(self) -> "csv._reader":  # type: ignore[name-defined]
+        lines = io.StringIO(self.body.decode("utf-8"), newline="")
+        rows = csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_MINIMAL)
+        before = rows.line_num
+        for row in rows:
+            line, before = self.before + before + 1, rows.line_num
+            if row:
+                yield line, row
+
+    def _fault(self, error: Exception) -> GraphveilError:
+        """What is wrong with the rows, and where."""
+        if "straddling" in str(error):
+            return GraphveilError(
+                f"{self.file} has a row of more than {LONGEST_ROW >> 20} MB: is a quotation mark left open?"
+            )
+        try:
+            for line, row in self._rows():
+                if len(row) != len(self.names):
+                    return GraphveilError(
+                        f"{self.file}, line {line}, has {len(row)} columns and the table has {len(self.names)}: mend it."
+                    )
+        except csv.Error as fault:
+            return GraphveilError(f"{self.file} cannot be read as a table ({brief(fault)}): mend it, or save it anew.")
+        return GraphveilError(f"{self.file} cannot be read as a table ({brief(error)}): mend it, or save it anew.")
+
+
+def open_text(file: Path, encoding: str | None, known: Callable[[str], bool]) -> TextTable:
+    """Look at the first lines of a table.
+
+    Args:
+        known: whether a name is one that the header of such a table may well have.
+    """
+    data = as_utf8(file, read_bytes(file), encoding)
+    start, before, comment = 0, 0, b""
+    while start < len(data):
+        end = data.find(b"\n", start) + 1 or len(data)
+        line = data[start:end].strip()
+        if line and not line.startswith((b"#", b"%")):
+            break
+        start, before, comment = end, before + 1, line or comment
+    first = data[start : data.find(b"\n", start) + 1 or len(data)].decode("utf-8").strip("\r\n")
+    if not first.strip():
+        raise GraphveilError(f"{file} is empty: expected a table with a header, or a list of links.")
+    if len(first) > LONGEST_ROW:
+        raise GraphveilError(f"{file} has a first row of more than {LONGEST_ROW >> 20} MB: is it a table?")
+    delimiter = _delimiter(file, first)
+    names = _fields(file, first, delimiter)
+    if len(names) > MOST_COLUMNS:
+        raise GraphveilError(
+            f"{file} has {len(names):,} columns, and at most {MOST_COLUMNS:,} are read: leave some out."
+        )
+    said = _fields(file, comment.decode("utf-8").lstrip("#% "), delimiter) if comment else []
+    says = len(said) == len(names) and not any(map(_NUMBER.fullmatch, said))
+    numbers = all(name == "" or _NUMBER.fullmatch(name) for name in names)
+    header = not numbers
+    if says and (numbers or (any(map(known, said)) and not any(map(known, names)))):
+        names, header = said, False
+    elif numbers:
+        names = [""] * len(names)
+    body = data[start:]
+    if header:
+        body, before = body[len(first.encode()) :].removeprefix(b"\r").removeprefix(b"\n"), before + 1
+    table = TextTable(file, *_named(file, names), header, delimiter, body, before)
+    return replace(table, body=_single_blanks(body)) if delimiter == " " else table
+
+
+def _delimiter(file: Path, line: str) -> str:
+    unquoted = re.sub(r'"[^"]*"', "", line)
+    best = max(_DELIMITERS, key=unquoted.count)
+    if unquoted.count(best):
+        return best
+    suffix = Path(file.name.removesuffix(".gz")).suffix.lower()
+    words = unquoted.split()
+    if len(words) > 1 and (suffix in _LISTS or all(map(_NUMBER.fullmatch, words))):
+        return " "
+    return ","
+
+
+def _fields(file: Path, line: str, delimiter: str) -> list[str]:
+    if delimiter == " ":
+        return line.split()
+    try:
+        return [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
+    except csv.Error as error:
+        raise GraphveilError(f"{file} has a header that cannot be read ({brief(error)}): is it a table?") from error
+
+
+def _named(file: Path, names: Sequence[str]) -> tuple[list[str], frozenset[str]]:
+    unnamed = {place: f"column {place + 1}" for place, name in enumerate(names) if not name}
+    full = [unnamed.get(place, name) for place, name in enumerate(names)]
+    if len(set(full)) < len(full):
+        twice = next(name for place, name in enumerate(full) if name in full[:place])
+        raise GraphveilError(f"{file} has two columns called {twice!r}: rename one.")
+    return full, frozenset(unnamed.values())
+
+
+def _single_blanks(body: bytes) -> bytes:
+    """One blank between fields and none at the ends of lines."""
+    if b"\t" in body or b"  " in body or b" \n" in body or b"\n " in body or b" \r" in body or body[:1] in b" ":
+        body = re.sub(rb" *\r?\n *", b"\n", re.sub(rb"[ \t]+", b" ", body)).strip(b" ")
+    return body
+
+
+def _trimmed(table: pa.Table) -> pa.Table:
+    columns = [pc.utf8_trim_whitespace(c) if pa.types.is_string(c.type) else c for c in table.columns]
+    return pa.table(columns, names=table.column_names)
+
+
+def _numbers(table: pa.Table, texts: Sequence[str]) -> pa.Table:
+    """Columns of text as numbers where all that is in them is one."""
+    columns = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        converted = column
+        if name not in texts:
+            missing = pc.is_in(column, value_set=pa.array(MISSING))
+            try:
+                converted = pc.cast(pc.if_else(missing, pa.scalar(None, pa.string()), column), pa.float64())
+            except pa.ArrowInvalid:
+                converted = column
+        columns.append(converted)
+    return pa.table(columns, names=table.column_names)
