@@ -1,0 +1,218 @@
+"""Log a finished run to an MLflow server: its configuration, its rounds, its scores, and what audits of it found.
+
+Saved files are read, and only numbers and names are sent: never embeddings, weights, links, ids, anybody's secret or a
+path. The run is finished before anything is sent, so no fault of a server costs it a file. Needs `graphveil[mlflow]`.
+"""
+
+import hashlib
+import importlib.util
+import json
+import math
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from graphveil.audit.result import SCHEMA as AUDIT_SCHEMA
+from graphveil.data.catalog import BUILT_IN, PAPER_GRAPHS
+from graphveil.errors import GraphveilError
+from graphveil.review import read_record
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+    from mlflow.tracking import MlflowClient
+
+EXPERIMENT = "graphveil"
+RUN_TAG = "graphveil.run"
+"""Holds the hash of run.json, by which a second log of the same run finds the first."""
+TELEMETRY = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
+"""Without these MLflow's client also tells its makers' own server that it is used."""
+PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
+"""MLflow's own defaults keep a finished run waiting four minutes for a server that is not there."""
+BATCH = 1000
+"""Metrics that a server takes at once; of params and tags it takes 100."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is logged of a run; metrics by their name, and then by their step."""
+
+    digest: str
+    params: Mapping[str, str]
+    tags: Mapping[str, str]
+    metrics: Mapping[str, Mapping[int, float]]
+
+
+def check_address(uri: str) -> None:
+    """Refuse, before anything is trained, to log where it cannot be."""
+    if importlib.util.find_spec("mlflow") is None:
+        raise GraphveilError("--mlflow needs MLflow's client, which is not installed: pip install 'graphveil[mlflow]'.")
+    try:
+        parts = urlsplit(uri)
+        whole = parts.scheme not in ("http", "https") or (parts.hostname and parts.port != 0)
+    except ValueError:  # a port that is no number, half a bracket
+        whole = False
+    if not uri.strip() or not whole:
+        raise GraphveilError(
+            f"{_without_password(uri)!r} is no address of an MLflow server: give one such as http://localhost:5000."
+        )
+
+
+def log_run(uri: str, folder: Path) -> str:
+    """Log what lies in the folder of a run, and give the id of its MLflow run.
+
+    Logged again, after an audit for instance, the same MLflow run is brought up to date.
+    """
+    check_address(uri)
+    entry = read_entry(folder)
+    try:
+        with _environment():
+            return _send(uri, entry)
+    except Exception as error:  # whatever client, server and network come up with
+        raise GraphveilError(
+            f"{folder} was not logged to {_without_password(uri)} ({_reason(error)}). Its files are complete; the next"
+            " command on it with --mlflow logs them too."
+        ) from error
+
+
+def read_entry(folder: Path) -> Entry:
+    """What is to be logged, from run.json, history.parquet and every audit*.json."""
+    record = read_record(folder)
+    try:
+        config, scores = record["config"], record["scores"]
+        known = record["graph"] in (*PAPER_GRAPHS, *BUILT_IN)
+        params = _flat(config | {"secrets": ", ".join(config["secrets"])}) | {
+            "graph": record["graph"] if known else "(own)",  # its path tells where it lies, and perhaps whose it is
+            "split": record["split"],
+            "message_edges": record["message_edges"],
+        }
+        tags = {f"versions.{name}": str(version) for name, version in record["versions"].items()}
+        tags["mlflow.runName"] = f"{config['encoder']}, trade-off {config['tradeoff']:g}, seed {config['seed']}"
+        metrics = _history(folder / "history.parquet")
+        metrics["utility_test"] = {0: float(scores["utility"])}
+        for joint in scores["secrets"]:
+            metrics[f"{_key(joint['secret'])}/joint_adversary"] = {0: float(joint["value"])}
+        for file in sorted(folder.glob("audit*.json")):
+            found = json.loads(file.read_text(encoding="utf-8"))
+            if found["schema"] != AUDIT_SCHEMA:
+                raise ValueError(f"the schema of {file.name} is {found['schema']!r}, not {AUDIT_SCHEMA!r}")
+            metrics |= _audit_metrics(found)
+            tags |= _audit_tags(found)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+        raise GraphveilError(
+            f"{folder} cannot be logged ({type(error).__name__}: {error}): audit it again, or make the run anew."
+        ) from error
+    digest = hashlib.sha256((folder / "run.json").read_bytes()).hexdigest()
+    return Entry(digest, params, {RUN_TAG: digest} | tags, metrics)
+
+
+def _history(file: Path) -> dict[str, dict[int, float]]:
+    """The readings of every round; in rounds that were not evaluated some are not numbers."""
+    rows = pq.read_table(file).to_pylist()
+    found: dict[str, dict[int, float]] = {}
+    for row in rows:
+        step = row.pop("round")
+        for name, value in row.items():
+            if value is not None and math.isfinite(value):
+                found.setdefault(name, {})[step] = value
+    return found
+
+
+def _audit_metrics(found: Mapping[str, Any]) -> dict[str, dict[int, float]]:
+    """The readings that an audit begins with."""
+    low, high = found["strongest"]["ci"]
+    readings = {"strongest": found["strongest"]["value"], "strongest_low": low, "strongest_high": high}
+    readings |= {"chance": found["chance"], "information": found["mutual_information"]["lower_bound"]["value"]}
+    for name in ("balanced", "class_matched", "with_public_graph"):
+        readings[name] = (found[name] or {}).get("value")
+    prefix = _key(found["secret"])
+    return {f"{prefix}/{name}": {0: float(value)} for name, value in readings.items() if value is not None}
+
+
+def _audit_tags(found: Mapping[str, Any]) -> dict[str, str]:
+    prefix = f"audit.{_key(found['secret'])}"
+    return {
+        f"{prefix}.verdict": found["verdict"],
+        f"{prefix}.strongest": found["strongest"]["attack"],
+        f"{prefix}.panel": str(found["origin"]["panel"]),
+        f"{prefix}.flags": ", ".join(flag["name"] for flag in found["flags"]) or "none",
+    }
+
+
+def _send(uri: str, entry: Entry) -> str:
+    """Find or make the run, and send what the server does not have."""
+    from mlflow.entities import Metric, Param, RunTag  # noqa: PLC0415 - an extra, and slow to import
+    from mlflow.tracking import MlflowClient  # noqa: PLC0415
+
+    client = MlflowClient(tracking_uri=uri)  # the client alone: MLflow's `start_run` would also log user and script
+    run = _find_or_make(client, entry)
+    now = int(1000 * time.time())
+    metrics = []
+    for name, values in entry.metrics.items():
+        there = {}
+        if name in run.data.metrics:
+            there = {metric.step: metric.value for metric in client.get_metric_history(run.info.run_id, name)}
+        metrics += [Metric(name, value, now, step) for step, value in values.items() if there.get(step) != value]
+    params = [Param(name, value) for name, value in entry.params.items() if name not in run.data.params]
+    tags = [RunTag(name, value) for name, value in entry.tags.items()]
+    client.log_batch(run.info.run_id, params=params, tags=tags)
+    for start in range(0, len(metrics), BATCH):
+        client.log_batch(run.info.run_id, metrics=metrics[start : start + BATCH])
+    client.set_terminated(run.info.run_id)
+    return str(run.info.run_id)
+
+
+def _find_or_make(client: "MlflowClient", entry: Entry) -> "Run":
+    experiment = client.get_experiment_by_name(EXPERIMENT)
+    experiment_id = experiment.experiment_id if experiment else client.create_experiment(EXPERIMENT)
+    found = client.search_runs([experiment_id], f"tags.`{RUN_TAG}` = '{entry.digest}'", max_results=1)
+    return found[0] if found else client.create_run(experiment_id, tags={RUN_TAG: entry.digest})
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
+    """MLflow takes these from the environment alone; patience of the caller's own goes first."""
+    before = dict(os.environ)
+    os.environ.update(TELEMETRY | {name: before.get(name, value) for name, value in PATIENCE.items()})
+    try:
+        yield
+    finally:
+        for name in (*TELEMETRY, *PATIENCE):
+            del os.environ[name]
+            if name in before:
+                os.environ[name] = before[name]
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """{"recipe": {"rounds": 400}} as {"recipe.rounds": "400"}."""
+    found: dict[str, str] = {}
+    for name, value in values.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": str(value)}
+    return found
+
+
+def _key(name: str) -> str:
+    """A secret's name as part of a metric's, in which few signs are allowed; no two names become the same."""
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:40]
+    return plain if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def _without_password(uri: str) -> str:
+    return re.sub(r"//[^/@]*@", "//", uri)
+
+
+def _reason(error: BaseException) -> str:
+    """What the machine said at the bottom of it, or else the client's first line."""
+    bottom = error
+    while (inner := bottom.__cause__ or bottom.__context__) is not None:
+        bottom = inner
+    text = bottom.strerror if isinstance(bottom, OSError) and bottom.strerror else str(error).strip()
+    return _without_password((text.splitlines() or [type(error).__name__])[0])[:200].rstrip(".")
