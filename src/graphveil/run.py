@@ -24,6 +24,7 @@ from torch_geometric.data import Data
 
 from graphveil.data import Split, digest
 from graphveil.data.origin import node_ids, origin_of
+from graphveil.data.summary import summary
 from graphveil.errors import DivergedError, GraphveilError
 from graphveil.files import hold_lock, write_atomically
 from graphveil.training.loop import Round, Training
@@ -80,6 +81,7 @@ def protect(
                 "split_digest": split.digest(),
                 "message_edges": split.message_edges,
                 "encoding": asdict(origin_of(graph).encoding),
+                "features": summary(graph),
                 **(source or {}),
             },
         )

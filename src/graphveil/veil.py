@@ -79,6 +79,7 @@ class Score:
 
     utility: float
     utility_metric: str
+    utility_chance: float
     secrets: tuple[Joint, ...]
 
     def __str__(self) -> str:
@@ -188,6 +189,7 @@ class Veil:
         return Score(
             utility=float(reading(utility, self.modules_["utility"].cpu(), z, utility.test)),
             utility_metric=utility.metric,
+            utility_chance=float(guessing(utility, utility.test)),
             secrets=tuple(secrets),
         )
 

@@ -2,11 +2,11 @@
 
 import os
 
-from graphveil.cli import data, demo, experiments, report, runs
+from graphveil.cli import data, demo, experiments, release, report, runs
 from graphveil.cli.shared import app, fail
 from graphveil.errors import GraphveilError
 
-__all__ = ["app", "data", "demo", "experiments", "report", "run", "runs"]
+__all__ = ["app", "data", "demo", "experiments", "release", "report", "run", "runs"]
 
 
 def run() -> None:

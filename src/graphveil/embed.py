@@ -1,0 +1,179 @@
+"""Apply a trained encoder to new nodes, or to a newer graph, and say where that graph is unlike the one it knows.
+
+The folder that is written is like a run's, so that `graphveil audit`, `report` and `export` take it. Its readings are
+its own: messages pass along all links, and whoever wants to know what leaks must audit it anew.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphveil.data import Split, digest
+from graphveil.data.catalog import open_graph
+from graphveil.data.graph import UNKNOWN, node_classes
+from graphveil.data.origin import Encoding, Reading, node_ids, origin_of
+from graphveil.data.summary import differences, summary
+from graphveil.errors import GraphveilError
+from graphveil.files import hold_lock
+from graphveil.review import read_record
+from graphveil.run import write_embeddings
+from graphveil.training.targets import guessing, utility_target
+from graphveil.training.targets import reading as read_target
+from graphveil.veil import Veil
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Embeddings of a graph by an encoder that was trained before.
+
+    Args:
+        known: how many of its nodes the run has embedded too, by their ids.
+        secrets: of the run that this graph has, and that can be audited.
+        unseen: a sentence for each of the others.
+        warnings: a sentence for each way in which this graph is unlike the run's.
+    """
+
+    folder: Path
+    z: Tensor
+    known: int
+    secrets: tuple[str, ...]
+    unseen: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def embed(
+    run: Path,
+    graph: str,
+    out: Path,
+    reading: Reading | None = None,
+    root: Path | None = None,
+    device: str = "auto",
+) -> Embedded:
+    """Embed `graph` by the encoder of `run`, and write a folder like a run's.
+
+    Args:
+        graph: a name or a path, as of `open_graph`.
+        reading: how to read it; as the run's graph was read by default.
+    """
+    record = read_record(run)
+    veil = Veil.load(run)
+    veil.device = device
+    encoding = _encoding(run, record)
+    if reading is None and record["reading"] is not None:
+        reading = replace(Reading(**record["reading"]), nodes=None, bins={})  # another table; cuts are in the encoding
+    found = open_graph(graph, reading, root, encoding=encoding)
+    warnings = [*_about_columns(found), *_unlike(record, found, encoding)]
+    if veil.utility == "links":
+        warnings.append("Messages pass along the very links that are scored, so that these read better than new ones.")
+    with hold_lock(out / ".lock", 0, f"another process is writing to {out}: wait for it, or choose another folder."):
+        if (out / "run.json").exists():
+            raise GraphveilError(f"{out} holds a finished run: choose another folder, or remove this one first.")
+        z = veil.transform(found)
+        secrets, unseen = _there(veil, found)
+        targets = [name for name in (veil.utility, *secrets) if _fault(found, name) is None]
+        split = _split(found, veil.seed, targets)
+        if isinstance(split, str):
+            secrets, unseen = (), tuple(f"{name} was not audited: {split}" for name in veil.secrets)
+        results = {
+            "scores": _scores(veil, found, split if isinstance(split, Split) else None, z, targets),
+            "graph": graph,
+            "reading": None if reading is None else asdict(reading),
+            "encoding": record["encoding"],
+            "features": summary(found),
+            "split": "proportional",
+            "targets": targets or ["links"],
+            "graph_digest": digest(found),
+            "split_digest": split.digest() if isinstance(split, Split) else "",
+            "message_edges": "all",
+            "embedded": {"run": _sha256(run / "model.safetensors"), "warnings": warnings},
+        }
+        write_embeddings(out, node_ids(found), z)
+        veil.save(out, results)
+    return Embedded(out, z, _known(run, found), secrets, unseen, tuple(warnings))
+
+
+def _encoding(run: Path, record: Mapping[str, Any]) -> Encoding | None:
+    """How the run's columns became features; None where it had a graph that was not read from tables."""
+    try:
+        encoding = None if record["encoding"] is None else Encoding.from_plain(record["encoding"])
+        learned = record["reading"] is not None and record["reading"].get("missing") == "embedding"
+    except (KeyError, TypeError, AttributeError) as error:
+        raise GraphveilError(f"{run} does not say how its features were made ({error}): train it again.") from error
+    if learned and (encoding is None or not encoding.columns):
+        raise GraphveilError(
+            f"{run} has learned features of its own for each of its nodes, so that its encoder knows nothing of others:"
+            " train it again on this graph, or with --missing degree."
+        )
+    return encoding
+
+
+def _about_columns(graph: Data) -> list[str]:
+    """What reading has noticed that an encoder minds."""
+    return [note for note in origin_of(graph).notes if "encoder" in note or "is words now" in note]
+
+
+def _unlike(record: Mapping[str, Any], graph: Data, encoding: Encoding | None) -> list[str]:
+    if not isinstance(record.get("features"), Mapping):
+        return ["The run does not say what its features looked like, so that nothing can be compared."]
+    return differences(record["features"], graph, encoding or Encoding())
+
+
+def _there(veil: Veil, graph: Data) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The secrets that can be audited here, and for each of the others why it cannot."""
+    faults = {name: _fault(graph, name) for name in veil.secrets}
+    unseen = tuple(f"{name} was not audited: {fault}" for name, fault in faults.items() if fault is not None)
+    return tuple(name for name, fault in faults.items() if fault is None), unseen
+
+
+def _fault(graph: Data, name: str) -> str | None:
+    """Why a target cannot be asked for here."""
+    if name == "links":
+        return None
+    try:
+        classes = node_classes(graph, name)
+    except GraphveilError as error:
+        return str(error)
+    different = classes[classes != UNKNOWN].unique().numel()
+    return None if different > 1 else f"{different} of its classes is known here, and two are needed."
+
+
+def _split(graph: Data, seed: int, targets: Sequence[str]) -> Split | str:
+    try:
+        return Split.proportional(graph, seed, message_edges="all", targets=targets or ("links",))
+    except GraphveilError as error:
+        return str(error)
+
+
+def _scores(veil: Veil, graph: Data, split: Split | None, z: Tensor, targets: Sequence[str]) -> dict[str, Any]:
+    """The utility's own head on this graph, and the adversaries if none of their secrets is missing."""
+    if split is None or veil.utility not in targets:
+        return {"utility": None, "utility_metric": None, "utility_chance": None, "secrets": []}
+    if set(veil.secrets) <= set(targets):
+        return asdict(veil.score(graph, split))
+    utility = utility_target(veil.utility, graph, [split], torch.device("cpu"))
+    value = float(read_target(utility, veil.modules_["utility"].cpu(), z, utility.test))
+    chance = float(guessing(utility, utility.test))
+    return {"utility": value, "utility_metric": utility.metric, "utility_chance": chance, "secrets": []}
+
+
+def _known(run: Path, graph: Data) -> int:
+    """Nodes whose ids the run has too."""
+    try:
+        before = pq.read_table(run / "embeddings.parquet", columns=["id"])["id"].combine_chunks()
+        ids = node_ids(graph)
+        return int(pc.sum(pc.is_in(ids.cast("string"), value_set=before.cast("string"))).as_py() or 0)
+    except (OSError, ValueError, KeyError):
+        return 0
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -1,0 +1,108 @@
+"""The card of a release: what it is for, how it was made, what the audit found, what it does not promise.
+
+Every text that is put into the template is taken for somebody else's: whatever Markdown or HTML would take for markup,
+a link or a cell is escaped, so that a column called `[x](http://y)` is only a strange name. What the card tells is
+chosen field by field; no path, no id, no class and no value of a node is among them.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template
+
+from graphveil.errors import GraphveilError
+from graphveil.release.evidence import METRICS, Evidence
+from graphveil.report.checks import Fields, Reading
+
+LONGEST = 1000
+"""Characters of a text on the card."""
+ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+# An underscore between letters starts nothing, and names are full of them.
+MARKUP = re.compile(r"[\\`*\[\]{}|~$#!]|(?<![^\W_])_|_(?![^\W_])")
+LINK = re.compile(r"://|@|www\.|mailto:|xmpp:", re.IGNORECASE)
+
+
+class Markdown(str):
+    """Text that is Markdown already."""
+
+    __slots__ = ()
+
+
+def card(evidence: Evidence, formats: Sequence[str], pseudonymous: bool) -> str:
+    """The card as Markdown."""
+    record = Fields.of(dict(evidence.record), "run.json")
+    try:
+        config, scores = (Fields.of(record.content.get(name), name) for name in ("config", "scores"))
+        metric = scores.text("utility_metric")
+        facts = {
+            "nodes": len(evidence.embeddings.z),
+            "channels": evidence.embeddings.z.shape[1],
+            "utility": config.text("utility"),
+            "kept": scores.share("utility"),
+            "kept_metric": METRICS.get(metric, metric),
+            "kept_chance": scores.share("utility_chance"),
+            "encoder": config.text("encoder"),
+            "objective": config.text("objective"),
+            "tradeoff": config.number("tradeoff"),
+            "seed": config.content.get("seed"),
+            "message_edges": record.text("message_edges"),
+            "versions": {str(name): str(version) for name, version in record.content.get("versions", {}).items()},
+            "embedded": "embedded" in record.content,
+        }
+    except (ValueError, AttributeError) as error:
+        raise GraphveilError(f"the run's record is not as graphveil writes it ({error}): train it again.") from error
+    return _template().render(
+        **facts,
+        audits=evidence.audits,
+        objections=evidence.objections,
+        formats=formats,
+        pseudonymous=pseudonymous,
+    )
+
+
+def escaped(text: str) -> Markdown:
+    """A text that says the same as Markdown and is no markup, on one line.
+
+    Backslashes do not keep addresses from becoming links everywhere: a word that looks like one is set as code.
+    """
+    visible = "".join(letter if letter.isprintable() else " " for letter in text[:LONGEST])
+    return Markdown(" ".join(_word(word) for word in visible.split()))
+
+
+def _word(word: str) -> str:
+    if LINK.search(word):
+        return "`" + re.sub(r"[`|\\]", "?", word) + "`"
+    marked = MARKUP.sub(lambda found: f"\\{found[0]}", word)
+    return re.sub("[&<>]", lambda found: ENTITIES[found[0]], marked)
+
+
+def _finalize(value: Any) -> Any:
+    return escaped(value) if isinstance(value, str) and not isinstance(value, Markdown) else value
+
+
+def _percent(value: float | None) -> Markdown:
+    return Markdown("not known" if value is None else f"{100 * value:.1f} %")
+
+
+def _reading(reading: Reading | None) -> Markdown:
+    if reading is None:
+        return Markdown("not known")
+    return Markdown(f"{100 * reading.value:.1f} % [{100 * reading.low:.1f}, {100 * reading.high:.1f}]")
+
+
+def _number(value: float | None) -> Markdown:
+    return Markdown("not known" if value is None else f"{value:,g}" if isinstance(value, float) else f"{value:,}")
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(  # not HTML, so no autoescape: `finalize` escapes every text for Markdown
+        undefined=StrictUndefined, finalize=_finalize, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters |= {"percent": _percent, "reading": _reading, "number": _number}
+    return environment.from_string(
+        resources.files("graphveil.release").joinpath("card.md.j2").read_text(encoding="utf-8")
+    )

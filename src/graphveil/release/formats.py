@@ -1,0 +1,140 @@
+"""Embeddings with their ids, in the formats that other programs read.
+
+| name | files | ids |
+|---|---|---|
+| `parquet` | `embeddings.parquet` | column `id`, of the ids' own type; then z0, z1, ... |
+| `npy` | `embeddings.npy` | in `ids.jsonl`, a JSON value a line |
+| `safetensors` | `embeddings.safetensors` with `z` | `id` if they are whole numbers, else in `ids.jsonl` |
+| `word2vec` | `embeddings.word2vec.txt` | the first word of a line, as a `token` |
+| `projector` | `projector/`, a folder for TensorBoard | `metadata.tsv`, a `token` a line |
+"""
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from graphveil.files import write_atomically, write_text
+
+BLOCK = 65536
+"""Rows that are turned into text at once."""
+PROJECTOR = """\
+embeddings {
+  tensor_name: "embeddings"
+  tensor_path: "tensors.tsv"
+  metadata_path: "metadata.tsv"
+}
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """(num_nodes, channels) float32, and as many ids."""
+
+    ids: pa.Array
+    z: NDArray[np.float32]
+
+
+def as_parquet(folder: Path, embeddings: Embeddings) -> None:
+    """`embeddings.parquet`: id, z0, z1, ..."""
+    table = pa.table({"id": embeddings.ids, **_columns(embeddings.z)})
+    write_atomically(folder / "embeddings.parquet", lambda temporary: pq.write_table(table, temporary))
+
+
+def as_npy(folder: Path, embeddings: Embeddings) -> None:
+    """`embeddings.npy`, and the ids beside it."""
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as file:  # a file, since np.save would add a suffix to a name
+            np.save(file, embeddings.z, allow_pickle=False)
+
+    write_atomically(folder / "embeddings.npy", write)
+    _ids_beside(folder, embeddings.ids)
+
+
+def as_safetensors(folder: Path, embeddings: Embeddings) -> None:
+    """`embeddings.safetensors`: z, and id if ids are whole numbers; other ids beside it."""
+    arrays = {"z": np.ascontiguousarray(embeddings.z)}
+    if pa.types.is_integer(embeddings.ids.type):
+        arrays["id"] = np.ascontiguousarray(embeddings.ids.to_numpy(zero_copy_only=False))
+    else:
+        _ids_beside(folder, embeddings.ids)
+    data = safetensors.numpy.save(arrays)
+    write_atomically(folder / "embeddings.safetensors", lambda temporary: temporary.write_bytes(data))
+
+
+def as_word2vec(folder: Path, embeddings: Embeddings) -> None:
+    """`embeddings.word2vec.txt`: how many rows and columns, then a token and its numbers a line."""
+    head = "{} {}\n".format(*embeddings.z.shape).encode()
+    table = pa.table({"id": tokens(embeddings.ids), **_columns(embeddings.z)})
+    write_atomically(folder / "embeddings.word2vec.txt", lambda temporary: _write_lines(temporary, table, b" ", head))
+
+
+def as_projector(folder: Path, embeddings: Embeddings) -> None:
+    """`projector/`, which `tensorboard --logdir projector` shows."""
+    numbers, names = pa.table(_columns(embeddings.z)), pa.table({"id": tokens(embeddings.ids)})
+    projector = folder / "projector"
+    write_atomically(projector / "tensors.tsv", lambda temporary: _write_lines(temporary, numbers, b"\t"))
+    write_atomically(projector / "metadata.tsv", lambda temporary: _write_lines(temporary, names, b"\t"))
+    write_text(projector / "projector_config.pbtxt", PROJECTOR)
+
+
+FORMATS: Mapping[str, Callable[[Path, Embeddings], None]] = {
+    "parquet": as_parquet,
+    "npy": as_npy,
+    "safetensors": as_safetensors,
+    "word2vec": as_word2vec,
+    "projector": as_projector,
+}
+"""By name; each writes into a folder."""
+
+
+def tokens(ids: pa.Array) -> pa.Array:
+    """Ids as words without a blank, a quote or a line end; two ids of one type never become the same word."""
+    texts = ids.cast(pa.string())
+    doubtful = pc.or_(pc.match_substring_regex(texts, r"[^\x21\x23-\x24\x26-\x7e]"), pc.equal(texts, ""))
+    if not pc.any(doubtful).as_py():
+        return texts
+    return pc.replace_with_mask(texts, doubtful, pa.array([token(text) for text in texts.filter(doubtful).to_pylist()]))
+
+
+def token(text: str) -> str:
+    """A word: what is unsafe as %XX of its UTF-8 bytes, as in an address; `%` alone stands for an empty text."""
+    return "".join(letter if _is_safe(letter) else quote(letter, safe="") for letter in text) or "%"
+
+
+def _is_safe(letter: str) -> bool:
+    """Neither a blank nor a line end of any script, nor a quote, nor what cannot be seen."""
+    return letter.isprintable() and letter not in ' %"'
+
+
+def _columns(z: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
+    return {f"z{i}": np.ascontiguousarray(z[:, i]) for i in range(z.shape[1])}
+
+
+def _write_lines(path: Path, table: pa.Table, delimiter: bytes, head: bytes = b"") -> None:
+    """A line a row, numbers as the shortest text that reads back as the same float32."""
+    options = pyarrow.csv.WriteOptions(
+        include_header=False, batch_size=BLOCK, delimiter=delimiter.decode(), quoting_style="none"
+    )
+    with path.open("wb") as file:
+        file.write(head)
+        pyarrow.csv.write_csv(table, file, options)
+
+
+def _ids_beside(folder: Path, ids: pa.Array) -> None:
+    """`ids.jsonl`: JSON tells 1 from "1" and no text of it breaks a line."""
+    plain = ids if pa.types.is_integer(ids.type) else ids.cast(pa.string())
+    lines = io.StringIO()
+    lines.writelines(f"{json.dumps(value)}\n" for value in plain.to_pylist())
+    write_text(folder / "ids.jsonl", lines.getvalue())
