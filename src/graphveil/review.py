@@ -21,9 +21,10 @@ from torch_geometric.data import Data
 from graphveil.audit import Audit, Context, Effort, Utility, audit, read_embeddings
 from graphveil.audit.panel import the_panel, the_secret
 from graphveil.audit.result import answers_beside
-from graphveil.data import SPLITS, UNKNOWN, Split, digest, node_classes
+from graphveil.data import UNKNOWN, Split, check_targets, digest, node_classes
 from graphveil.data.catalog import open_graph
-from graphveil.data.origin import Reading, node_ids
+from graphveil.data.origin import Encoding, Reading, node_ids
+from graphveil.data.split import draw_split
 from graphveil.errors import GraphveilError
 from graphveil.files import hold_lock, write_tensors
 from graphveil.veil import SCHEMA, Veil, start
@@ -50,7 +51,8 @@ def review(
     config = record["config"]
     graph, split = graph_of(folder, record, root)
     z = read_embeddings(folder / "embeddings.npy", node_ids(graph))
-    utility = utility_of(config["utility"], record["scores"]["utility"], graph, split)
+    kept = record["scores"]["utility"]
+    utility = None if kept is None else utility_of(config["utility"], kept, graph, split)
     joint = {told["secret"]: told["value"] for told in record["scores"]["secrets"]}
     contexts = {name: Context(joint.get(name), utility) for name in secrets or config["secrets"]}
     for name, context in contexts.items():  # refuse before anything is trained
@@ -84,15 +86,16 @@ def audit_file(folder: Path, secret: str, secrets: Sequence[str]) -> Path:
 def graph_of(folder: Path, record: Mapping[str, Any], root: Path | None = None) -> tuple[Data, Split]:
     """The graph and the split of a run, refused if they are not those that it was trained on."""
     reading = record["reading"]
-    graph = open_graph(record["graph"], None if reading is None else Reading(**reading), root)
+    encoding = Encoding.from_plain(record["encoding"]) if "embedded" in record else None  # an earlier graph's
+    graph = open_graph(record["graph"], None if reading is None else Reading(**reading), root, encoding)
     if digest(graph) != record["graph_digest"]:
         raise GraphveilError(
             f"{record['graph']} is not the graph that {folder} was trained on: put the old one back, or apply the run"
             " to the new one with `graphveil embed`."
         )
     config = record["config"]
-    targets = [config["utility"], *config["secrets"]]
-    split = SPLITS[record["split"]](graph, config["seed"], message_edges=record["message_edges"], targets=targets)
+    targets = record.get("targets") or [config["utility"], *config["secrets"]]
+    split = draw_split(record["split"], graph, config["seed"], record["message_edges"], targets)
     if split.digest() != record["split_digest"]:
         raise GraphveilError(f"the split of {folder} cannot be drawn again: it was made by another version.")
     return graph, split
@@ -143,6 +146,7 @@ def encoder_controls(folder: Path, graph: Data, split: Split) -> tuple[dict[str,
     """
     try:
         veil = Veil.load(folder)
+        check_targets(graph, veil.utility, veil.secrets)
     except GraphveilError as error:
         return {}, (f"no control by an encoder: {error}",)
     run = hashlib.sha256((folder / "run.json").read_bytes()).hexdigest()

@@ -1,16 +1,20 @@
 """`graphveil reproduce` and `graphveil sweep`: many runs, each audited."""
 
+import json
 import os
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphveil.cli.graphs import takes_graph
+from graphveil.cli.opening import open_and_show
 from graphveil.cli.shared import (
     Device,
     GraphName,
     Objective,
-    SecretName,
+    SecretNames,
     UtilityName,
     app,
     console,
@@ -21,6 +25,7 @@ from graphveil.cli.shared import (
 from graphveil.errors import GraphveilError
 
 if TYPE_CHECKING:
+    from graphveil.data.origin import Reading
     from graphveil.experiments.reproduce import Asked
     from graphveil.experiments.spec import Experiment
     from graphveil.experiments.tables import Row
@@ -86,17 +91,20 @@ def reproduce(
 
 
 @app.command(
-    epilog="Example:  graphveil sweep cora --utility links --secret labels --tradeoff 0.5,0.9,1 --out runs/sweep"
+    epilog="Examples:  graphveil sweep cora --utility links --secret labels --tradeoff 0.5,0.9,1 --out runs/sweep"
+    "      graphveil sweep people/ --secret gender --out runs/people"
 )
+@takes_graph
 def sweep(
     graph: GraphName,
+    reading: "Reading",
     out: Annotated[Path, typer.Option(help="The folder of finished cells and tables.")],
     utility: UtilityName = "links",
-    secret: SecretName = "labels",
+    secret: SecretNames = None,
     encoder: Annotated[str, typer.Option(help="gcn, gat or hgcn.")] = "gcn",
     objective: Objective = "kernel",
     tradeoff: Annotated[str, typer.Option(help="Trade-offs, with commas.")] = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
-    split: Annotated[str, typer.Option(help="paper or proportional.")] = "paper",
+    split: Annotated[str | None, typer.Option(help="paper (of graphs by name) or proportional (of your own).")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, ...")] = 5,
     jobs: Jobs = None,
     device: Device = "cpu",
@@ -106,12 +114,22 @@ def sweep(
 
     Each training and its audit is one cell, in one file: a stopped run goes on where it was, and nothing is done twice.
     """
-    from graphveil.data import check_targets, load
+    from graphveil.data import check_targets, digest
+    from graphveil.data.split import default_message_edges, draw_split
     from graphveil.experiments import spec
     from graphveil.experiments.reproduce import Asked
 
-    experiment = spec.sweep(graph, utility, secret, encoder, objective, tradeoff, split)
-    check_targets(load(graph), utility, secret)  # refuse before any worker starts
+    secrets = secret or ["labels"]
+    if len(secrets) > 1:
+        raise GraphveilError(f"sweep was given {len(secrets)} secrets and takes one: protect takes several at once.")
+    opened = open_and_show(graph, reading, None, (utility, *secrets), secrets)
+    kind = split or opened.default_split
+    experiment = spec.sweep(opened.title, utility, secrets[0], encoder, objective, tradeoff, kind)
+    if opened.reading is not None:
+        source = spec.Source(opened.name, json.dumps(asdict(opened.reading)), digest(opened.graph))
+        experiment = replace(experiment, source=source)
+    check_targets(opened.graph, utility, secrets)  # refuse before any worker starts
+    draw_split(kind, opened.graph, 0, default_message_edges(utility), (utility, *secrets))
     _, failures = run_experiments({"sweep": experiment}, Asked(seeds=seeds, rounds=rounds), out, jobs, device)
     leave_if(failures)
 

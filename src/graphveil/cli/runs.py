@@ -2,16 +2,18 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphveil.cli.graphs import takes_graph
+from graphveil.cli.opening import open_and_show
 from graphveil.cli.shared import (
     Device,
     GraphName,
     Objective,
     Root,
-    SecretName,
+    SecretNames,
     UtilityName,
     app,
     caution,
@@ -21,15 +23,23 @@ from graphveil.cli.shared import (
 )
 from graphveil.errors import GraphveilError
 
+if TYPE_CHECKING:
+    from graphveil.data.origin import Reading
+
+MlFlow = Annotated[str | None, typer.Option("--mlflow", help="Log to the MLflow server at this address too.")]
+
 
 @app.command(
-    epilog="Example:  graphveil protect cora --utility links --secret labels --encoder gcn --tradeoff 0.5 --out runs/a"
+    epilog="Examples:  graphveil protect cora --utility links --secret labels --tradeoff 0.5 --out runs/a"
+    "      graphveil protect people/ --utility links --secret gender --secret city --out runs/b"
 )
+@takes_graph
 def protect(
     graph: GraphName,
+    reading: "Reading",
     out: Annotated[Path, typer.Option(help="The folder to write the run into.")],
     utility: UtilityName = "links",
-    secret: SecretName = "labels",
+    secret: SecretNames = None,
     encoder: Annotated[str, typer.Option(help="gcn, gat, hgcn or package.module:Class.")] = "gcn",
     tradeoff: Annotated[float, typer.Option(help="lambda: 1 keeps all, 0 hides all.")] = 0.5,
     objective: Objective = "kernel",
@@ -46,7 +56,10 @@ def protect(
         str | None,
         typer.Option(help="Links that messages pass along: train or all (default: train if links are kept)."),
     ] = None,
-    split: Annotated[str, typer.Option(help="paper (20 a class, 500, 1,000) or proportional.")] = "paper",
+    split: Annotated[
+        str | None,
+        typer.Option(help="paper (20 a class, 500, 1,000; of graphs by name) or proportional (of your own)."),
+    ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Change the recipe: --set rounds=500 --set dropout=0.3")
     ] = None,
@@ -54,6 +67,7 @@ def protect(
     seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 0,
     device: Device = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run in --out.")] = False,
+    mlflow: MlFlow = None,
 ) -> None:
     """Train embeddings that keep the utility and hide the secret, and write them into a folder.
 
@@ -61,23 +75,19 @@ def protect(
 
     A run that was stopped or killed goes on with --resume, and ends where an unbroken one ends.
     """
-    from graphveil.data import SPLITS, load
-    from graphveil.data.split import default_message_edges
-    from graphveil.errors import unknown
+    from graphveil.data.split import default_message_edges, draw_split
     from graphveil.progress import show_rounds
     from graphveil.run import protect as run_protect
     from graphveil.training.recipes import Adversary, default_recipe
     from graphveil.veil import Veil
 
-    with console.status(f"Loading {graph} ..."):
-        loaded = load(graph, root)
-    edges = message_edges or default_message_edges(utility)
-    if split not in SPLITS:
-        raise unknown("split", split, SPLITS)
-    parts = SPLITS[split](loaded, seed, message_edges=edges)  # type: ignore[arg-type]
+    secrets = secret or ["labels"]
+    opened = open_and_show(graph, reading, root, (utility, *secrets), secrets)
+    edges, kind = message_edges or default_message_edges(utility), split or opened.default_split
+    parts = draw_split(kind, opened.graph, seed, edges, (utility, *secrets))
     veil = Veil(
         utility=utility,
-        secret=secret,
+        secret=secrets,
         encoder=encoder,
         tradeoff=tradeoff,
         objective=objective,
@@ -87,31 +97,38 @@ def protect(
         device=device,
     )
     try:
-        with show_rounds(console, graph) as on_round:
-            source = {"graph": graph, "split": split}
-            run = run_protect(veil, loaded, parts, out, resume=resume, on_round=on_round, source=source)
+        with show_rounds(console, opened.title) as on_round:
+            source = opened.source | {"split": kind}
+            run = run_protect(veil, opened.graph, parts, out, resume=resume, on_round=on_round, source=source)
     except KeyboardInterrupt:
         fail(f"interrupted; the same command with --resume goes on with {out}.", code=130)
-    console.print(scores_table(f"{graph}: {utility} kept, {secret} hidden", {f"tradeoff {tradeoff:g}": run.score}))
+    title = f"{opened.title}: {utility} kept, {' and '.join(secrets)} hidden"
+    console.print(scores_table(title, {f"tradeoff {tradeoff:g}": run.score}))
     console.print(
         f"{len(veil.history_)} rounds in {run.seconds:.1f} s; files in {out}", highlight=False, soft_wrap=True
     )
     caution(f"see what: graphveil audit {out}")
+    track(mlflow, out)
 
 
 @app.command(
     epilog="Examples:  graphveil audit runs/a      graphveil audit --embeddings z.npy --graph cora --secret labels"
 )
+@takes_graph
 def audit(
+    reading: "Reading",
     run: Annotated[Path | None, typer.Argument(help="The folder of a finished run of `graphveil protect`.")] = None,
     embeddings: Annotated[
         Path | None, typer.Option(help="Or anybody's embeddings: .npy, .npz, .parquet, .csv or .safetensors.")
     ] = None,
-    graph: Annotated[str | None, typer.Option(help="The graph of --embeddings; see `graphveil data list`.")] = None,
+    graph: Annotated[str | None, typer.Option(help="The graph of --embeddings: by name, a file or a folder.")] = None,
     secret: Annotated[
-        str | None, typer.Option(help="labels, links or a node attribute (default: what the run hides).")
+        list[str] | None,
+        typer.Option(help="labels, links or a node attribute; may be repeated (default: what the run hides)."),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Of --embeddings: paper or proportional (default: paper).")] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Of --embeddings: paper (of graphs by name) or proportional (of your own).")
+    ] = None,
     panel: Annotated[str, typer.Option(help="full, or quick for a first look.")] = "full",
     controls: Annotated[
         bool, typer.Option(help="Attack an untrained and an unprotected encoder of the run's kind too.")
@@ -127,6 +144,7 @@ def audit(
         int | None, typer.Option(help="Of --embeddings: decides the split and every random number (default: 0).")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Of --embeddings: the file to write (default: audit.json).")] = None,
+    mlflow: MlFlow = None,
 ) -> None:
     """Let a panel of fresh attackers read the secret from embeddings, and say how much the strongest one reads.
 
@@ -135,37 +153,52 @@ def audit(
     Writes audit.json and, beside it, every attack's raw answers: into the run's folder, or where --out says.
     """
     from graphveil.audit import Effort
-    from graphveil.data import SPLITS, load
-    from graphveil.errors import unknown
+    from graphveil.data.origin import Reading
+    from graphveil.data.split import draw_split, targets_of
     from graphveil.progress import show_attacks
     from graphveil.review import review, review_file
 
     own = {"--graph": graph, "--split": split, "--seed": seed, "--out": out}
     given = [name for name, value in own.items() if value is not None]
+    given += ["how a graph is read"] if reading != Reading() else []
     if (run is None) == (embeddings is None):
         raise GraphveilError("give either the folder of a run, or --embeddings with --graph and --secret.")
     if run is not None and given:
         raise GraphveilError(
             f"{given[0]} belongs to --embeddings: a run has its own, and the audit goes into its folder."
         )
+    if embeddings is not None and mlflow is not None:
+        raise GraphveilError("--mlflow is for the folder of a run: an audit of --embeddings has none.")
     try:
         with show_attacks(console) as on_attack:
             effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), time_budget, on_attack)
             if run is not None:
-                found = review(run, secret, panel, root, controls, effort)
-                out = run / "audit.json"
+                found = review(run, secret or (), panel, root, controls, effort)
             else:
                 assert embeddings is not None
-                if graph is None or secret is None:
+                if graph is None or secret is None or len(secret) != 1:
                     raise GraphveilError(
-                        "--embeddings needs --graph and --secret too: whose nodes, and what to look for."
+                        "--embeddings needs --graph and one --secret too: whose nodes, and what to look for."
                     )
-                if (kind := split or "paper") not in SPLITS:
-                    raise unknown("split", kind, SPLITS)
-                loaded, out = load(graph, root), out or Path("audit.json")
-                parts = SPLITS[kind](loaded, seed or 0, message_edges="all")
-                found = review_file(embeddings, loaded, parts, secret, seed or 0, out, panel, effort)
+                opened = open_and_show(graph, reading, root, secret, ())
+                parts = draw_split(
+                    split or opened.default_split, opened.graph, seed or 0, "all", targets_of(opened.graph, secret[0])
+                )
+                file = out or Path("audit.json")
+                found = {file: review_file(embeddings, opened.graph, parts, secret[0], seed or 0, file, panel, effort)}
     except KeyboardInterrupt:
         fail("interrupted; no audit was written.", code=130)
-    console.print(found)
-    console.print(f"written to {out}", highlight=False, soft_wrap=True)
+    for file, one in found.items():
+        console.print(one)
+        console.print(f"written to {file}", highlight=False, soft_wrap=True, markup=False)
+    if run is not None:
+        track(mlflow, run)
+
+
+def track(address: str | None, folder: Path) -> None:
+    """Log what lies in a run's folder, if an address is given."""
+    if address is not None:
+        from graphveil.tracking import log_run
+
+        with console.status(f"Logging to {address} ..."):
+            log_run(address, folder)

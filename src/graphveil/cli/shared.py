@@ -31,7 +31,7 @@ class InOrder(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Those that are named here first."""
-        first = ("demo", "data", "protect", "audit", "report", "sweep", "reproduce")
+        first = ("demo", "data", "protect", "audit", "report", "export", "embed", "sweep", "reproduce")
         return sorted(super().list_commands(ctx), key=lambda name: first.index(name) if name in first else len(first))
 
 
@@ -45,9 +45,12 @@ app = typer.Typer(
 )
 console = Console()
 
-GraphName = Annotated[str, typer.Argument(help="A graph by name; see `graphveil data list`.")]
+GraphName = Annotated[str, typer.Argument(help="A graph by name (see `graphveil data list`), a file or a folder.")]
 UtilityName = Annotated[str, typer.Option(help="What to keep: links, labels or a node attribute.")]
-SecretName = Annotated[str, typer.Option(help="What to hide: labels, links or a node attribute.")]
+SecretNames = Annotated[
+    list[str] | None,
+    typer.Option("--secret", help="What to hide: labels, links or a node attribute; may be repeated.  [default: labels]"),
+]
 Objective = Annotated[str, typer.Option(help="How the secret is hidden: kernel, club, entropy, minimax or published.")]
 Root = Annotated[Path | None, typer.Option(help="Read the graph's raw files from this folder.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]

@@ -27,6 +27,7 @@ from graphveil.data.graph import (
     both_directions,
     check_graph,
     encode_pairs,
+    node_attributes,
     node_classes,
     undirected_pairs,
 )
@@ -189,6 +190,20 @@ def default_message_edges(utility: str) -> MessageEdges:
 
 SPLITS = {"paper": Split.paper, "proportional": Split.proportional}
 """By name."""
+
+
+def targets_of(graph: Data, secret: str) -> Sequence[str]:
+    """What nodes are split by where a secret alone is known: it, or if it is links the labels, where there are some."""
+    if secret != "links":
+        return (secret,)
+    return ("labels",) if "y" in graph else node_attributes(graph)[:1]
+
+
+def draw_split(kind: str, graph: Data, seed: int, message_edges: str, targets: Sequence[str]) -> Split:
+    """A split by the name of its kind."""
+    if kind not in SPLITS:
+        raise unknown("split", kind, SPLITS)
+    return SPLITS[kind](graph, seed, message_edges, targets)  # type: ignore[arg-type]
 
 
 def _known(parts: dict[str, list[Tensor]], knowledge: str) -> Tensor:

@@ -3,8 +3,10 @@
 import hashlib
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,12 @@ from torch_geometric.data import Data
 from graphveil.audit import Context, audit
 from graphveil.audit.map import draw
 from graphveil.audit.result import Audit
-from graphveil.data import SPLITS, Split, load
+from graphveil.data import Split, digest, load
+from graphveil.data.catalog import open_graph
+from graphveil.data.origin import Reading
+from graphveil.data.split import draw_split
+from graphveil.errors import GraphveilError
+from graphveil.experiments.spec import Source
 from graphveil.files import write_json
 from graphveil.review import utility_of
 from graphveil.together import fit_together
@@ -31,6 +38,7 @@ class Cell:
     """All that decides one result.
 
     Args:
+        dataset: a graph by name, or what to call the one of `source`.
         device: a GPU adds in another order than a CPU, but all of them alike.
         length: times the recipe's rounds and patience.
         rounds: other than the recipe's, for a look at whether it runs.
@@ -51,6 +59,11 @@ class Cell:
     device: str = "cpu"
     length: int = 1
     rounds: int | None = None
+    source: Source | None = None
+
+    def graph(self) -> Data:
+        """What is trained on; a graph of somebody's own that has changed since is refused."""
+        return _open(self.dataset, self.source)
 
     def veil(self) -> Veil:
         """The estimator of this cell."""
@@ -73,7 +86,7 @@ class Cell:
 
     def parts(self, graph: Data) -> Split:
         """The split of this cell."""
-        return SPLITS[self.split](graph, self.seed, message_edges=self.message_edges)  # type: ignore[arg-type]
+        return draw_split(self.split, graph, self.seed, self.message_edges, (self.utility, self.secret))
 
     @property
     def key(self) -> str:
@@ -84,8 +97,19 @@ class Cell:
 
     def file(self, folder: Path) -> Path:
         """Where the result lies."""
-        words = (self.dataset, self.encoder, self.utility, self.objective, f"{self.tradeoff:g}", self.seed)
+        name = re.sub("[^A-Za-z0-9]+", "-", self.dataset)[:60]  # it may be a file's
+        words = (name, self.encoder, self.utility, self.objective, f"{self.tradeoff:g}", self.seed)
         return folder / f"{'-'.join(map(str, words))}-{self.key[:12]}.json"
+
+
+@lru_cache(maxsize=1)
+def _open(name: str, source: Source | None) -> Data:
+    if source is None:
+        return load(name)
+    graph = open_graph(source.path, Reading(**json.loads(source.reading)))
+    if digest(graph) != source.digest:
+        raise GraphveilError(f"{source.path} has changed since the sweep was begun: begin another, in another folder.")
+    return graph
 
 
 def made_with() -> dict[str, str]:
@@ -114,7 +138,7 @@ class Trained:
 
 def train(cells: Sequence[Cell]) -> list[Trained]:
     """Train cells that differ in seed and trade-off only; several at once are one batched problem."""
-    graph = load(cells[0].dataset)
+    graph = cells[0].graph()
     veils = [cell.veil() for cell in cells]
     splits = [cell.parts(graph) for cell in cells]
     if len(veils) == 1:
@@ -130,7 +154,7 @@ def train(cells: Sequence[Cell]) -> list[Trained]:
 def finish(trained: Trained, folder: Path) -> None:
     """Audit, and write the result."""
     cell, score = trained.cell, trained.score
-    graph = load(cell.dataset)
+    graph = cell.graph()
     split = cell.parts(graph)
     (joint,) = score.secrets
     context = Context(joint.value, utility_of(cell.utility, score.utility, graph, split))

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from graphveil.data import load
 from graphveil.errors import GraphveilError, unknown
 from graphveil.experiments.cells import Cell, Trained, finish, read_result, train
 from graphveil.experiments.saved import experiment_record
@@ -120,6 +119,7 @@ def cells(experiment: Experiment, asked: Asked, device: str = "cpu") -> dict[tup
                             device=device,
                             length=variant.length,
                             rounds=asked.rounds,
+                            source=experiment.source,
                         )
                         for seed in range(asked.seeds or experiment.seeds)
                     ]
@@ -171,7 +171,7 @@ def batches(cells: Sequence[Cell]) -> list[list[Cell]]:
         alike.setdefault(replace(cell, seed=0, tradeoff=0.0), []).append(cell)
     found = []
     for group in alike.values():
-        size = max(1, ROWS_AT_ONCE // load(group[0].dataset).x.size(0))
+        size = max(1, ROWS_AT_ONCE // group[0].graph().x.size(0))
         found += [group[first : first + size] for first in range(0, len(group), size)]
     return found
 

@@ -33,10 +33,20 @@ class Variant:
 
 
 @dataclass(frozen=True)
+class Source:
+    """A graph of somebody's own: where it lies, how it is read (as JSON), and what was found there."""
+
+    path: str
+    reading: str
+    digest: str
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A table or a figure.
 
     Args:
+        source: of the one data set, if it is somebody's own.
         papers_attacker: the fresh attack that is the paper's own on finished representations.
         published: [utility, secret] in percent, by "unprotected" or "protected", data set and encoder.
     """
@@ -52,6 +62,7 @@ class Experiment:
     variants: Mapping[str, Variant]
     papers_attacker: str
     published: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]]
+    source: Source | None = None
 
     def paper(self, variant: str, dataset: str, encoder: str) -> tuple[float, float] | None:
         """What the paper printed for a cell, as shares, or None where it printed nothing."""
