@@ -1,15 +1,24 @@
-"""`graphveil data`: the graphs by name."""
+"""`graphveil data`: the graphs by name, and a look at one's own."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from graphveil.cli.shared import app, console
+from graphveil.cli.graphs import printable, show_reading, takes_graph
+from graphveil.cli.shared import GraphName, Root, app, console
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from graphveil.data import Reading
 
 data = typer.Typer(
-    help="The graphs that graphveil knows by name.", epilog="Example:  graphveil data list", no_args_is_help=True
+    help="The graphs that graphveil knows by name, and a look at your own.",
+    epilog="Example:  graphveil data list",
+    no_args_is_help=True,
 )
 app.add_typer(data, name="data")
 
@@ -49,3 +58,47 @@ def data_fetch(
         highlight=False,
         soft_wrap=True,
     )
+
+
+@data.command(
+    "show",
+    epilog="Examples:  graphveil data show folder/      graphveil data show edges.csv --nodes people.csv"
+    " --attribute age --bins age=4",
+)
+@takes_graph
+def data_show(graph: GraphName, reading: "Reading", root: Root = None) -> None:
+    """Read a graph as a run would, and show what came of it: sizes, classes, and columns that tell them."""
+    from graphveil.data import open_graph
+
+    with console.status("Reading ..."):
+        found = open_graph(graph, reading, root)
+    kind = "sparse features" if found.x.is_sparse_csr else "features"
+    console.print(
+        f"{found.x.size(0):,} nodes, {found.edge_index.size(1) // 2:,} links, {found.x.size(1):,} {kind}",
+        highlight=False,
+    )
+    show_reading(console, found)
+    show_targets(found)
+
+
+def show_targets(graph: "Data") -> None:
+    """Classes of every target with their counts, and the columns of features that tell it by themselves."""
+    from graphveil.data import node_classes, telling_columns
+    from graphveil.data.graph import UNKNOWN, node_attributes
+    from graphveil.data.origin import class_names
+
+    names = [*(["labels"] if "y" in graph else []), *node_attributes(graph)]
+    table = Table("target", "classes", "unknown", "columns that tell it alone")
+    for name in names:
+        codes = node_classes(graph, name)
+        counts = codes[codes != UNKNOWN].bincount().tolist()
+        classes = ", ".join(
+            f"{word} {count:,}" for word, count in zip(class_names(graph, name, len(counts)), counts, strict=False)
+        )
+        strongest = [
+            f"{column} {strength:.0%}" for column, strength in telling_columns(graph, name)[:3] if strength > 0
+        ]
+        words = (name, classes, f"{int((codes == UNKNOWN).sum()):,}", ", ".join(strongest) or "none")
+        table.add_row(*[Text(printable(word)) for word in words])
+    if names:
+        console.print(table)

@@ -6,6 +6,7 @@ from graphveil.data.origin import Reading
 from graphveil.data.readers import read_graph
 from graphveil.data.split import SPLITS, Split
 from graphveil.data.synthetic import GraphSpec, generate
+from graphveil.data.telling import telling_columns
 
 __all__ = [
     "SPLITS",
@@ -21,4 +22,5 @@ __all__ = [
     "node_classes",
     "open_graph",
     "read_graph",
+    "telling_columns",
 ]

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -83,6 +83,11 @@ def load(name: str, root: str | Path | None = None) -> Data:
     return graph
 
 
+def is_named(name: str) -> bool:
+    """Whether a graph goes by this name."""
+    return name in PAPER_GRAPHS or name in BUILT_IN
+
+
 def open_graph(
     name_or_path: str, reading: Reading | None = None, root: Path | None = None, encoding: Encoding | None = None
 ) -> Data:
@@ -93,9 +98,8 @@ def open_graph(
         reading, encoding: how to read a file or a folder.
         root: a folder of the raw published files of a named graph.
     """
-    names = [*PAPER_GRAPHS, *BUILT_IN]
-    if name_or_path in names:
-        if reading is not None and reading != Reading():
+    if is_named(name_or_path):
+        if reading is not None and replace(reading, attributes=()) != Reading():
             raise GraphveilError(
                 f"{name_or_path} is a graph by name, which is read in one way: leave out the options of reading, or say"
                 f" ./{name_or_path} for a folder of that name."
@@ -104,7 +108,7 @@ def open_graph(
     if root is not None:
         raise GraphveilError(f"{name_or_path!r} is no graph by name, and only those have raw files: leave out root.")
     if not os.path.lexists(name_or_path) and "/" not in name_or_path:
-        sentence = str(unknown("graph", name_or_path, names)).replace(
+        sentence = str(unknown("graph", name_or_path, [*PAPER_GRAPHS, *BUILT_IN])).replace(
             "choose one of", "give a file, a folder or one of"
         )
         raise GraphveilError(sentence)

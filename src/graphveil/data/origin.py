@@ -1,12 +1,12 @@
 """What a graph of somebody's own carries beside its tensors: ids, how its columns became numbers, what was done.
 
-`Reading` says how a graph is to be read, and `Encoding` how its columns were turned into features and classes, so that a
-newer graph can be turned alike. Both are plain values that go into a run's record.
+`Reading` says how a graph is to be read, and `Encoding` how its columns were turned into features and classes, so that
+a newer graph can be turned alike. Both are plain values that go into a run's record.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +14,6 @@ import pyarrow as pa
 from torch_geometric.data import Data
 
 from graphveil.errors import GraphveilError, unknown
-
 
 MOST_BINS = 100
 """Classes that numbers may be cut into."""
@@ -76,6 +75,11 @@ class Reading:
         if self.min_weight is not None and not math.isfinite(self.min_weight):
             raise GraphveilError(f"min_weight is {self.min_weight}: give a number.")
 
+    def wanting(self, *targets: str) -> "Reading":
+        """The same, with all targets that are node columns among the attributes."""
+        more = [name for name in targets if name not in ("links", "labels", *self.attributes)]
+        return replace(self, attributes=(*self.attributes, *dict.fromkeys(more)))
+
 
 @dataclass(frozen=True)
 class Column:
@@ -84,7 +88,7 @@ class Column:
     Args:
         kind: "number" is (value - mean) / deviation, 0 where missing; "category" one column a category; "matrix" as it
             came, `width` columns.
-        categories: words, in the order of their columns; of a matrix, the columns that it was put together from, if any.
+        categories: words, in the order of their columns; of a matrix, the columns it was put together from.
     """
 
     name: str
@@ -122,7 +126,7 @@ class Origin:
     Args:
         ids: the nodes' own, in the order of the nodes.
         notes: what was done, a sentence each.
-        structural: x says nothing but the number of links of a node, so that a split that hides links must make it anew.
+        structural: x says nothing but the number of links of a node: a split that hides links must make it anew.
     """
 
     ids: pa.Array = field(repr=False)

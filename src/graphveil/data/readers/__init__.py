@@ -16,13 +16,13 @@ __all__ = ["read_graph"]
 
 
 def read_graph(source: Any, reading: Reading | None = None, encoding: Encoding | None = None, **options: Any) -> Data:
-    """A graph of somebody's own, as `torch_geometric.data.Data` with `x`, `edge_index`, `y` and a class tensor an attribute.
+    """A graph of somebody's own, as PyG's `Data` with `x`, `edge_index`, `y` and a class tensor for each attribute.
 
     What was guessed, dropped and encoded is told in `graph.origin.notes`; the nodes' own ids are `graph.origin.ids`.
 
     Args:
-        source: a table of links or a folder with one (CSV, TSV, Parquet), a GraphML, GEXF, GML, SciPy or PyG file, an OGB
-            folder; or a NetworkX graph, a PyG `Data`, a SciPy matrix, an array of links, a dictionary of arrays.
+        source: a table of links or a folder with one (CSV, TSV, Parquet), a GraphML, GEXF, GML, SciPy or PyG file, or a
+            folder of OGB; or a NetworkX graph, a PyG `Data`, a SciPy matrix, an array of links, a dictionary of arrays.
         reading: how to read it; single fields of it can be given as `options`.
         encoding: that of an earlier graph, to encode this one alike.
     """

@@ -3,10 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -77,7 +75,7 @@ def _targets(found: Found, reading: Reading, notes: list[str], encoding: Encodin
     for name, column in [("labels", label), *((name, name) for name in (*reading.attributes, *found.attributes))]:
         if column is None:
             continue
-        if name in RESERVED and name != "labels" or (name == "labels" and column is name):
+        if column == name and name in RESERVED:
             raise GraphveilError(
                 f"an attribute cannot be called {name!r}, which is a part of every graph: rename the column"
                 f"{', or give it as --label' if name in LABEL_NAMES else ''}."
@@ -95,8 +93,8 @@ def _targets(found: Found, reading: Reading, notes: list[str], encoding: Encodin
 
 
 def _guessed_label(found: Found, notes: list[str]) -> str | None:
-    by_lower = {name.lower(): name for name in reversed(found.columns)}
-    name = next((by_lower[name] for name in LABEL_NAMES if name in by_lower), None)
+    by_lower = {name.lower(): name for name in reversed(list(found.columns))}
+    name = next((by_lower[guess] for guess in LABEL_NAMES if guess in by_lower), None)
     if name is None:
         return None
     column = found.columns[name]

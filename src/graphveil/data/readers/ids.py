@@ -95,14 +95,14 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Ids as int64 if all of them are whole numbers in their plain writing."""
+    written = not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
     chunks = []
     for chunk in column.chunks:
         try:
             number = pc.cast(chunk, pa.int64())
-            if not pa.types.is_integer(chunk.type) and not pa.types.is_floating(chunk.type):
-                if not pc.all(pc.equal(pc.cast(number, chunk.type), chunk), min_count=0).as_py():
-                    return None
         except pa.ArrowException:
+            return None
+        if written and not pc.all(pc.equal(pc.cast(number, chunk.type), chunk), min_count=0).as_py():
             return None
         chunks.append(number)
     return pa.chunked_array(chunks, pa.int64())

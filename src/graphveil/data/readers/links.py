@@ -51,8 +51,8 @@ def simple_links(links: Links, reading: Reading, notes: list[str]) -> Tensor:
     if count := ends.size(1) - codes.numel():
         if reading.duplicates == "refuse":
             raise GraphveilError(
-                f"{links.place(_first_repeated(ends))} repeats a link, one of {_some(count, 'such row')}: take them out,"
-                " or say --duplicates drop."
+                f"{links.place(_first_repeated(ends))} repeats a link, one of {_some(count, 'such row')}: take them"
+                " out, or say --duplicates drop."
             )
         notes.append(f"{_some(count, 'repeated link')} dropped.")
     pairs = codes // 2

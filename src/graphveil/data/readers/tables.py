@@ -103,8 +103,8 @@ def find_tables(folder: Path) -> tuple[Path, Path | None]:
     if len(links) != 1 or len(nodes) > 1:
         there = ", ".join(file.name for file in files[:10]) or "no table"
         raise GraphveilError(
-            f"{folder} holds {there}: expected one edges.csv (or .tsv, .txt, .parquet) and at most one nodes.csv; or give"
-            " the table of links, and --nodes."
+            f"{folder} holds {there}: expected one edges.csv (or .tsv, .txt, .parquet) and at most one nodes.csv; or"
+            " give the table of links, and --nodes."
         )
     return links[0], nodes[0] if nodes else None
 
@@ -113,7 +113,7 @@ def find_nodes(links: Path, asked: str | None) -> Path | None:
     """The table of nodes that belongs to a table of links: as asked for, or beside it by its name."""
     if asked is not None:
         given = Path(asked).expanduser()
-        beside = links.parent / given
+        beside = links.parent / given.name
         return beside if not given.exists() and beside.exists() else given
     kind, rest = _kind(links)
     if kind != "links":

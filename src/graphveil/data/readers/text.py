@@ -106,8 +106,9 @@ class TextTable:
         try:
             for line, row in self._rows():
                 if len(row) != len(self.names):
+                    expected = len(self.names)
                     return GraphveilError(
-                        f"{self.file}, line {line}, has {len(row)} columns and the table has {len(self.names)}: mend it."
+                        f"{self.file}, line {line}, has {len(row)} columns and the table has {expected}: mend it."
                     )
         except csv.Error as fault:
             return GraphveilError(f"{self.file} cannot be read as a table ({brief(fault)}): mend it, or save it anew.")
