@@ -61,6 +61,14 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str,
     write_atomically(path, lambda temporary: temporary.write_bytes(data))
 
 
+def read_json(path: Path) -> Any:
+    """What a JSON file holds; one that is nested without end is a ValueError, as every other that is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
 def sweep(folder: Path, name: str | None = None) -> None:
     """Remove what killed writers left half-written in a folder, or of one file in it; what is being written stays."""
     start = "." if name is None else f".{name}."

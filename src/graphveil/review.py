@@ -5,7 +5,6 @@ kept in `controls.safetensors`, so that a second audit does not train them again
 """
 
 import hashlib
-import json
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,7 @@ from graphveil.data.catalog import open_graph
 from graphveil.data.origin import Encoding, Reading, node_ids
 from graphveil.data.split import draw_split
 from graphveil.errors import GraphveilError
-from graphveil.files import hold_lock, write_tensors
+from graphveil.files import hold_lock, read_json, write_tensors
 from graphveil.veil import SCHEMA, Veil, start
 
 CONTROLS = "controls.safetensors"
@@ -123,7 +122,7 @@ def review_file(
 def read_record(folder: Path) -> dict[str, Any]:
     """What `run.json` says, if it says enough to repeat the run."""
     try:
-        record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        record: dict[str, Any] = read_json(folder / "run.json")
         if record["schema"] != SCHEMA:
             raise ValueError(f"its schema is {record['schema']!r}, not {SCHEMA!r}")
         for key in ("graph", "reading", "encoding", "split", "message_edges", "graph_digest", "split_digest", "scores"):

@@ -6,7 +6,6 @@ path. The run is finished before anything is sent, so no fault of a server costs
 
 import hashlib
 import importlib.util
-import json
 import math
 import os
 import re
@@ -24,6 +23,7 @@ import pyarrow.parquet as pq
 from graphveil.audit.result import SCHEMA as AUDIT_SCHEMA
 from graphveil.data.catalog import BUILT_IN, PAPER_GRAPHS
 from graphveil.errors import GraphveilError
+from graphveil.files import read_json
 from graphveil.review import read_record
 
 if TYPE_CHECKING:
@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 EXPERIMENT = "graphveil"
 RUN_TAG = "graphveil.run"
 """Holds the hash of run.json, by which a second log of the same run finds the first."""
-TELEMETRY = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
-"""Without these MLflow's client also tells its makers' own server that it is used."""
+QUIET = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",  # else its client also tells its makers' own server that it is used
+    "DO_NOT_TRACK": "true",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+}
 PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
 """MLflow's own defaults keep a finished run waiting four minutes for a server that is not there."""
 BATCH = 1000
@@ -101,7 +104,7 @@ def read_entry(folder: Path) -> Entry:
         for joint in scores["secrets"]:
             metrics[f"{_key(joint['secret'])}/joint_adversary"] = {0: float(joint["value"])}
         for file in sorted(folder.glob("audit*.json")):
-            found = json.loads(file.read_text(encoding="utf-8"))
+            found = read_json(file)
             if found["schema"] != AUDIT_SCHEMA:
                 raise ValueError(f"the schema of {file.name} is {found['schema']!r}, not {AUDIT_SCHEMA!r}")
             metrics |= _audit_metrics(found)
@@ -181,11 +184,11 @@ def _find_or_make(client: "MlflowClient", entry: Entry) -> "Run":
 def _environment() -> Iterator[None]:
     """MLflow takes these from the environment alone; patience of the caller's own goes first."""
     before = dict(os.environ)
-    os.environ.update(TELEMETRY | {name: before.get(name, value) for name, value in PATIENCE.items()})
+    os.environ.update(QUIET | {name: before.get(name, value) for name, value in PATIENCE.items()})
     try:
         yield
     finally:
-        for name in (*TELEMETRY, *PATIENCE):
+        for name in (*QUIET, *PATIENCE):
             del os.environ[name]
             if name in before:
                 os.environ[name] = before[name]
@@ -210,9 +213,10 @@ def _without_password(uri: str) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """What the machine said at the bottom of it, or else the client's first line."""
+    """What the machine said at the bottom of it, or else the client's first sentence."""
     bottom = error
     while (inner := bottom.__cause__ or bottom.__context__) is not None:
         bottom = inner
     text = bottom.strerror if isinstance(bottom, OSError) and bottom.strerror else str(error).strip()
-    return _without_password((text.splitlines() or [type(error).__name__])[0])[:200].rstrip(".")
+    first = re.split(r"\n|\. ", text or type(error).__name__)[0]
+    return _without_password(first)[:200].rstrip(".")

@@ -26,7 +26,7 @@ from torch_geometric.data import Data
 import graphveil
 from graphveil.data import Split, check_graph, check_targets, digest
 from graphveil.errors import GraphveilError, unknown
-from graphveil.files import write_json, write_tensors
+from graphveil.files import read_json, write_json, write_tensors
 from graphveil.models import (
     ENCODERS,
     LINK_HEADS,
@@ -248,7 +248,7 @@ class Veil:
         """
         folder = Path(folder)
         try:
-            record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+            record = read_json(folder / "run.json")
             if record["schema"] != SCHEMA:
                 raise ValueError(f"its schema is {record['schema']!r}, not {SCHEMA!r}")
             weights = load_file(folder / "model.safetensors")

@@ -27,6 +27,7 @@ from graphveil.audit.result import Audit, Context
 from graphveil.audit.secret import LinkSecret, NodeSecret, Secret, link_secret, node_secret
 from graphveil.data import Split, check_graph
 from graphveil.errors import GraphveilError, unknown
+from graphveil.interrupts import kept_from_workers
 from graphveil.randomness import stream
 
 RESERVED = ("embeddings", "raw features", "public graph", "guessing")
@@ -165,7 +166,9 @@ def run(tasks: Sequence[Task], secret: Secret, seed: int, effort: Effort) -> tup
 
     costs = {(task.subject, task.attack.name): task.attack.cost for task in tasks}
     findings: list[Finding] = []
-    for finding in Parallel(n_jobs=effort.jobs, return_as="generator", pre_dispatch="n_jobs")(in_time()):
+    with kept_from_workers():
+        found = Parallel(n_jobs=effort.jobs, return_as="generator", pre_dispatch="n_jobs")(in_time())
+    for finding in found:
         pace.append((costs[finding.subject, finding.attack], finding.seconds / effort.jobs))
         findings.append(finding)
     return findings, dropped

@@ -23,7 +23,7 @@ from graphveil.data.origin import Reading
 from graphveil.data.split import draw_split
 from graphveil.errors import GraphveilError
 from graphveil.experiments.spec import Source
-from graphveil.files import write_json
+from graphveil.files import read_json, write_json
 from graphveil.review import utility_of
 from graphveil.together import fit_together
 from graphveil.training.loop import Round
@@ -120,7 +120,7 @@ def made_with() -> dict[str, str]:
 def read_result(cell: Cell, folder: Path) -> dict[str, Any] | None:
     """A cell's result, or None where there is none, or one that was torn, edited or is of another cell."""
     try:
-        result: dict[str, Any] = json.loads(cell.file(folder).read_text(encoding="utf-8"))
+        result: dict[str, Any] = read_json(cell.file(folder))
         return result if result["sha256"] == _digest(result) and result["key"] == cell.key else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

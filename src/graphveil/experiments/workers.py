@@ -11,6 +11,7 @@ from typing import Any
 from joblib.externals.loky import get_reusable_executor
 
 from graphveil.experiments.cells import Cell
+from graphveil.interrupts import kept_from_workers
 
 Work = Callable[[], str | None]
 """What is done for a cell; gives a sentence if it could not be done."""
@@ -79,10 +80,12 @@ class Workers:
 
     def _start(self, work: Work, jobs: int) -> Future[str | None]:
         """In one of joblib's processes; a broken pool is replaced when it is asked for."""
-        self._pool = get_reusable_executor(
-            max_workers=jobs, initializer=_watch, initargs=(os.getpid(),), env=ONE_THREAD | {"CUDA_VISIBLE_DEVICES": ""}
-        )
-        future: Future[str | None] = self._pool.submit(work)
+        environment = ONE_THREAD | {"CUDA_VISIBLE_DEVICES": ""}
+        with kept_from_workers():
+            self._pool = get_reusable_executor(
+                max_workers=jobs, initializer=_watch, initargs=(os.getpid(),), env=environment
+            )
+            future: Future[str | None] = self._pool.submit(work)
         return future
 
 

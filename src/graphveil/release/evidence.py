@@ -4,7 +4,6 @@ An objection is a sentence that stands on the card if the release is forced: it 
 """
 
 import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 from graphveil.audit.embeddings import check_embeddings
 from graphveil.audit.result import SCHEMA
 from graphveil.errors import GraphveilError, unknown
+from graphveil.files import read_json
 from graphveil.release.formats import Embeddings
 from graphveil.report.checks import Fields, Reading
 from graphveil.review import audit_file, read_record
@@ -158,7 +158,7 @@ def read_embeddings(file: Path) -> Embeddings:
 
 def read_audit(file: Path, secret: str) -> Audited:
     """An audit's own file; a ValueError says what is wrong with it, without naming the file."""
-    fields = Fields.of(json.loads(file.read_text(encoding="utf-8")), "")
+    fields = Fields.of(read_json(file), "")
     if fields.content.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA}")
     if fields.text("secret") != secret:

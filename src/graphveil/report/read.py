@@ -10,6 +10,7 @@ from typing import TypeVar
 import pyarrow.parquet as pq
 
 from graphveil.errors import GraphveilError
+from graphveil.files import read_json
 from graphveil.report.checks import Fields, Reading
 from graphveil.report.results import Attack, Audit, Beside, Experiment, Hidden, History, Points, Row, Run, Words
 
@@ -44,7 +45,7 @@ def read_run(folder: Path) -> Run:
 
 def _load(file: Path, parse: Callable[[Fields], Parsed]) -> Parsed:
     with _blame(file):
-        return parse(Fields.of(json.loads(file.read_text(encoding="utf-8")), ""))
+        return parse(Fields.of(read_json(file), ""))
 
 
 @contextmanager
