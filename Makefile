@@ -5,7 +5,7 @@ READY := .venv/.installed
 # Threads that spin long while they wait are very slow on a machine with other work.
 export GOMP_SPINCOUNT ?= 1000
 
-.PHONY: demo test test-slow lint results bench picture clean
+.PHONY: demo test test-slow lint audit results bench picture clean
 
 demo: $(READY)  ## protect real Cora, audit what still leaks, and write a report
 	$(BIN)/graphveil demo
@@ -21,6 +21,9 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+audit: $(READY)  ## ask whether an installed package has a known vulnerability
+	$(BIN)/python -m tools.dependencies
 
 results: $(READY)  ## RESULTS.md and docs/report.html: all of the paper, five seeds (wants a GPU)
 	$(BIN)/graphveil reproduce all --seeds 5 --device auto --results RESULTS.md
