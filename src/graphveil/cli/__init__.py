@@ -3,7 +3,7 @@
 import os
 
 from graphveil.cli import data, demo, experiments, release, report, runs
-from graphveil.cli.shared import app, fail
+from graphveil.cli.shared import answer_interrupts, app, fail
 from graphveil.errors import GraphveilError
 
 __all__ = ["app", "data", "demo", "experiments", "release", "report", "run", "runs"]
@@ -14,7 +14,8 @@ def run() -> None:
     # GNU OpenMP's threads spin so long while they wait that a run was 15 times slower on a machine with other work.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
-        app()
+        with answer_interrupts():
+            app()
     except GraphveilError as error:
         fail(str(error))
     except MemoryError:

@@ -2,6 +2,8 @@
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -22,12 +24,15 @@ if TYPE_CHECKING:
 class InOrder(TyperGroup):
     """The verbs in the order in which one needs them; Ctrl-C is one sentence in all of them."""
 
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """While the command line is read."""
+        with answer_interrupts():
+            return super().make_context(*args, **options)
+
     def invoke(self, ctx: Any) -> Any:
-        """Those that can go on where they were say so themselves."""
-        try:
+        """While a verb is at work; those that can go on where they were say so themselves."""
+        with answer_interrupts():
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            fail("interrupted before anything was finished; the same command starts over.", code=130)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Those that are named here first."""
@@ -49,11 +54,20 @@ GraphName = Annotated[str, typer.Argument(help="A graph by name (see `graphveil 
 UtilityName = Annotated[str, typer.Option(help="What to keep: links, labels or a node attribute.")]
 SecretNames = Annotated[
     list[str] | None,
-    typer.Option("--secret", help="What to hide: labels, links or a node attribute; may be repeated.  [default: labels]"),
+    typer.Option("--secret", help="What to hide: labels (default), links or a node attribute; may be repeated."),
 ]
 Objective = Annotated[str, typer.Option(help="How the secret is hidden: kernel, club, entropy, minimax or published.")]
 Root = Annotated[Path | None, typer.Option(help="Read the graph's raw files from this folder.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
+
+
+@contextmanager
+def answer_interrupts() -> Iterator[None]:
+    """Ctrl-C is a sentence and exit code 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        fail("interrupted before anything was finished; the same command starts over.", code=130)
 
 
 def fail(sentence: str, code: int = 2) -> NoReturn:

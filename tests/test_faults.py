@@ -1,0 +1,569 @@
+"""What the world does to a run: kills, interrupts, full and read-only disks, torn files, a clock that jumps.
+
+Programs are real processes and faults are real ones, wherever a test may make them.
+"""
+
+import ctypes
+import json
+import logging
+import os
+import random
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+from torch_geometric.data import Data
+
+import graphveil as gv
+from graphveil.files import hold_lock, write_text
+from graphveil.run import protect
+from graphveil.training.loop import Training
+from tests.forked import Forks, Program
+
+SMALL = ["--set", "hidden_channels=16", "--set", "out_channels=8", "--adversary-steps", "1", "--device", "cpu"]
+CLUB = ["karate", "--split", "proportional"]
+FOR_EVER = ["--set", "rounds=100000", "--set", "patience=100000"]
+CHECKPOINT = "checkpoint.safetensors"
+
+
+@pytest.fixture(scope="module")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Forks:
+    return Forks(tmp_path_factory.mktemp("said"))
+
+
+def is_one_sentence(said: str) -> bool:
+    return said.startswith("graphveil: ") and said.count("\n") == 1 and "Traceback" not in said
+
+
+def training(forks: Forks, out: Path) -> Program:
+    """A run that is in the middle of its training."""
+    program = forks.start("protect", *CLUB, *SMALL, *FOR_EVER, "--out", out)
+    assert program.wait_for((out / CHECKPOINT).exists), program.said
+    return program
+
+
+def test_a_lock_names_its_holder(forks: Forks, tmp_path: Path) -> None:
+    first = training(forks, tmp_path)
+    code, said = forks("protect", *CLUB, *SMALL, "--out", tmp_path)
+    assert code == 2
+    assert is_one_sentence(said)
+    who = f"It is process {first.process.pid} on {socket.gethostname()}, at `protect` since 20"
+    assert f"another process is writing to {tmp_path}" in said
+    assert who in said
+    first.signal(signal.SIGKILL)
+    first.process.join()
+    assert (tmp_path / ".lock.json").exists(), "nobody was left to remove it"
+    with hold_lock(tmp_path / ".lock", 0, "busy."):
+        assert json.loads((tmp_path / ".lock.json").read_text())["pid"] == os.getpid()
+    assert sorted(file.name for file in tmp_path.iterdir()) == [".lock", CHECKPOINT]
+
+
+def dead_process() -> int:
+    with subprocess.Popen(["true"]) as process:
+        return process.pid
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        None,
+        "",
+        '{"pid": 1, "hos',
+        "[1, 2]",
+        "[" * 5000,
+        json.dumps({"pid": dead_process(), "host": socket.gethostname(), "verb": "audit", "since": "2026-01-01"}),
+        json.dumps({"pid": -1, "host": socket.gethostname(), "verb": "audit", "since": "2026-01-01"}),
+        json.dumps({"pid": 10**40, "host": socket.gethostname(), "verb": "audit", "since": "2026-01-01"}),
+        json.dumps({"pid": 1, "host": "h", "verb": "audit", "since": "yesterday"}),
+        json.dumps({"pid": 1, "host": "h", "verb": 3, "since": "2026-01-01"}),
+    ],
+)
+def test_a_note_that_cannot_be_trusted_is_not_told(note: str | None, tmp_path: Path) -> None:
+    if note is not None:
+        (tmp_path / ".lock.json").write_text(note)
+    with (
+        FileLock(tmp_path / ".lock"),
+        pytest.raises(gv.GraphveilError) as refused,
+        hold_lock(tmp_path / ".lock", 0, "busy."),
+    ):
+        pass
+    assert str(refused.value) == "busy."
+
+
+def test_a_note_cannot_break_the_sentence(tmp_path: Path) -> None:
+    words = {"pid": 7, "host": "[red]else\nwhere", "verb": "\x1b[2J" * 100, "since": "2026-01-02T03:04:05"}
+    (tmp_path / ".lock.json").write_text(json.dumps(words))
+    with (
+        FileLock(tmp_path / ".lock"),
+        pytest.raises(gv.GraphveilError) as refused,
+        hold_lock(tmp_path / ".lock", 0, "busy."),
+    ):
+        pass
+    said = str(refused.value)
+    assert said.startswith(r"busy. It is process 7 on [red]else\nwhere, at `\x1b[2J")
+    assert said.endswith("since 2026-01-02 03:04:05.")
+    assert said.isprintable()
+    assert len(said) < 500
+
+
+def test_what_is_being_written_is_not_swept_away(tmp_path: Path) -> None:
+    """Two that write without a lock, such as two reports, do not take each other's work for rubbish."""
+    (tmp_path / ".a.json.0123.part").write_text("of a killed one")
+
+    def write(temporary: Path) -> None:
+        temporary.write_text("mine")
+        with hold_lock(tmp_path / ".lock", 0, "busy."):
+            assert temporary.read_text() == "mine"
+        write_text(tmp_path / "a.json", "another's")
+
+    gv.files.write_atomically(tmp_path / "a.json", write)
+    assert (tmp_path / "a.json").read_text() == "mine"
+    assert sorted(file.name for file in tmp_path.iterdir()) == [".lock", "a.json"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link", "device"])
+def test_only_plain_files_are_replaced(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    match kind:
+        case "folder":
+            path.mkdir()
+        case "pipe":
+            os.mkfifo(path)
+        case "link":
+            path.symlink_to(tmp_path / "elsewhere")
+        case "device":
+            path = Path("/dev/full")
+    before = path.lstat()
+    with pytest.raises(gv.GraphveilError, match=r"cannot write .*(a\.json|full): what is there is not a plain file"):
+        write_text(path, "text")
+    assert path.lstat().st_mode == before.st_mode
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.fixture(scope="module")
+def halted(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[gv.Veil, Path, Path]:
+    """A run that was stopped half way, and the same run unbroken."""
+    stopped, whole = tmp_path_factory.mktemp("stopped"), tmp_path_factory.mktemp("whole")
+    veil = gv.Veil(recipe=quick.but(rounds=45, patience=45), device="cpu")
+    protect(veil, small, small_split, whole)
+
+    def stop(run: Training) -> None:
+        if run.round == 30:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        protect(veil, small, small_split, stopped, on_round=stop)
+    return veil, stopped, whole
+
+
+def flipped(data: bytes) -> bytes:
+    """One bit of one weight."""
+    return data[:-9] + bytes([data[-9] ^ 1]) + data[-8:]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda data: data[: len(data) // 2], lambda _: b"", lambda data: b"\0" * len(data), flipped, None],
+    ids=["half", "empty", "zeros", "one bit", "none"],
+)
+def test_a_torn_checkpoint_costs_time_and_nothing_else(
+    damage: Callable[[bytes], bytes] | None,
+    halted: tuple[gv.Veil, Path, Path],
+    small: Data,
+    small_split: gv.Split,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    veil, stopped, whole = halted
+    out = tmp_path / "run"
+    shutil.copytree(stopped, out)
+    if damage is not None:
+        (out / CHECKPOINT).write_bytes(damage((out / CHECKPOINT).read_bytes()))
+    rounds: list[int] = []
+    with caplog.at_level(logging.WARNING):
+        protect(veil, small, small_split, out, resume=True, on_round=lambda run: rounds.append(run.round))
+    assert rounds[0] == (21 if damage is None else 1)
+    told = (
+        []
+        if damage is None
+        else [f"{out / CHECKPOINT} is damaged and cannot be gone on from: the run starts from its beginning."]
+    )
+    assert caplog.messages == told
+    assert differences(whole, out) == []
+
+
+def test_a_run_that_diverged_while_killed_leaves_no_rubbish(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path
+) -> None:
+    (tmp_path / "last_good").mkdir()
+    (tmp_path / "last_good" / ".model.safetensors.0123.part").write_bytes(b"half")
+
+    def poison(run: Training) -> None:
+        next(iter(run.encoder.module.parameters())).data.fill_(float("inf"))
+
+    with pytest.raises(gv.DivergedError):
+        protect(gv.Veil(recipe=quick, device="cpu"), small, small_split, tmp_path, on_round=poison)
+    assert sorted(file.name for file in (tmp_path / "last_good").iterdir()) == ["model.safetensors", "run.json"]
+
+
+RUN = ["embeddings.npy", "embeddings.parquet", "history.parquet", "model.safetensors", "run.json"]
+
+
+def differences(whole: Path, other: Path) -> list[str]:
+    """The files in which two folders differ, but for the seconds that were needed; what is left over is one too."""
+    names = [
+        {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()} for folder in (whole, other)
+    ]
+    odd = {name for name in names[0] ^ names[1] if Path(name).name != ".lock"}
+    return sorted(
+        odd | {name for name in names[0] & names[1] if without_time(whole / name) != without_time(other / name)}
+    )
+
+
+def without_time(file: Path) -> Any:
+    if file.name not in ("run.json", "audit.json"):
+        return file.read_bytes()
+    return json.loads(file.read_text(), object_hook=lambda found: {k: v for k, v in found.items() if k != "seconds"})
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True, check=False
+    ).returncode:
+        pytest.skip("this user may not mount")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def remount(disk: Path, option: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{option}", disk], check=True)
+
+
+ENDS = ["protect", *CLUB, *SMALL, "--set", "rounds=40", "--set", "patience=40"]
+
+
+@pytest.fixture(scope="module")
+def unbroken(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("unbroken") / "run"
+    assert forks(*ENDS, "--out", out) == (0, "")
+    return out
+
+
+def test_a_full_disk(forks: Forks, disk: Path, unbroken: Path) -> None:
+    """64 KiB are enough to begin with, and not for the checkpoint; with more room it goes on."""
+    out = disk / "run"
+    code, said = forks(*ENDS, "--out", out)
+    assert code == 2
+    assert is_one_sentence(said)
+    assert said.startswith(f"graphveil: cannot write {out / CHECKPOINT}: No space left on device. Free some space")
+    assert [file.name for file in out.iterdir()] == [".lock"]
+    remount(disk, "size=16m")
+    assert forks(*ENDS, "--out", out, "--resume") == (0, "")
+    assert differences(unbroken, out) == []
+
+
+def test_a_read_only_disk(forks: Forks, disk: Path, unbroken: Path) -> None:
+    remount(disk, "size=16m")
+    shutil.copytree(unbroken, disk / "run")
+    before = sorted(disk.rglob("*"))
+    remount(disk, "ro")
+    for words in (
+        [*ENDS, "--out", str(disk / "new")],
+        ["audit", str(disk / "run"), "--panel", "quick"],
+        ["report", str(disk / "run")],
+        ["sweep", *CLUB, "--rounds", "1", "--out", str(disk / "new")],
+    ):
+        code, said = forks(*words)
+        assert code == 2, words
+        assert is_one_sentence(said)
+        assert "Read-only file system" in said
+    assert sorted(disk.rglob("*")) == before
+
+
+def small_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+
+def test_a_limit_on_files(forks: Forks, tmp_path: Path, unbroken: Path) -> None:
+    """As a quota does: what is too large is refused half way through the writing."""
+    out = tmp_path / "run"
+    code, said = forks(*ENDS, "--out", out, before=small_files)
+    assert code == 2
+    assert is_one_sentence(said)
+    assert said.startswith(f"graphveil: cannot write {out / CHECKPOINT}: File too large.")
+    assert [file.name for file in out.iterdir()] == [".lock"]
+    assert forks(*ENDS, "--out", out, "--resume") == (0, "")
+    assert differences(unbroken, out) == []
+
+
+def without_privileges() -> None:
+    """Root gives up all that sets it above the permissions of files."""
+    if os.getuid() == 0:
+        version, nothing = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+        assert ctypes.CDLL(None).capset(version, nothing) == 0
+
+
+def test_a_folder_that_may_not_be_written_to(forks: Forks, tmp_path: Path) -> None:
+    tmp_path.chmod(0o555)
+    for out in (tmp_path, tmp_path / "run"):
+        code, said = forks(*ENDS, "--out", out, before=without_privileges)
+        assert code == 2
+        assert is_one_sentence(said)
+        assert "Permission denied" in said
+    tmp_path.chmod(0o755)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_vanishes_is_not_made_again(forks: Forks, tmp_path: Path) -> None:
+    """By then it may be somebody else's: removed on purpose, and another run begun in its place."""
+    out = tmp_path / "run"
+    program = training(forks, out)
+    shutil.rmtree(out)
+    out.mkdir()
+    (out / "other").write_text("of another run")
+    assert program.wait() == 2
+    assert is_one_sentence(program.said)
+    assert f"{out} was removed while it was being written to" in program.said
+    assert [file.name for file in out.iterdir()] == ["other"]
+
+
+def no_room_to_speak() -> None:
+    os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+
+
+def test_what_is_said_into_a_full_disk(forks: Forks) -> None:
+    code, said = forks("data", "list", before=no_room_to_speak)
+    assert code == 2
+    assert is_one_sentence(said)
+    assert "No space left on device" in said
+
+
+@dataclass
+class Jump:
+    """A clock that runs on from another time, and back again at every second look."""
+
+    seconds: float
+    real: Callable[[], float] = field(default=time.time)
+    looks: int = 0
+
+    def __call__(self) -> None:
+        time.time = self.now
+
+    def now(self) -> float:
+        self.looks += 1
+        return self.real() + (self.seconds if self.looks % 2 else -self.seconds)
+
+
+@pytest.mark.parametrize("seconds", [365 * 86400.0, -86400.0])
+def test_a_clock_that_jumps(seconds: float, forks: Forks, tmp_path: Path, unbroken: Path) -> None:
+    """Backwards and ahead, within the program and in the dates of its files."""
+    out = tmp_path / "run"
+    program = forks.start(*ENDS, "--out", out, before=Jump(seconds))
+    program.wait_for((out / CHECKPOINT).exists)
+    program.signal(signal.SIGKILL)
+    program.process.join()
+    assert (out / CHECKPOINT).exists()
+    for file in out.iterdir():
+        os.utime(file, (time.time() - 2 * seconds, time.time() - 2 * seconds))
+    assert forks(*ENDS, "--out", out, "--resume", before=Jump(-seconds)) == (0, "")
+    assert differences(unbroken, out) == []
+    os.utime(out / "embeddings.npy", (time.time() + abs(seconds), time.time() + abs(seconds)))
+    assert forks("audit", out, "--panel", "quick", before=Jump(seconds)) == (0, "")
+
+
+@pytest.mark.parametrize("torn", ["", "{", "[]", '{"schema": "graphveil/run/9"}', "[" * 100_000, "\0" * 100])
+def test_a_torn_record_is_one_sentence(torn: str, forks: Forks, unbroken: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(unbroken, out)
+    (out / "run.json").write_text(torn)
+    for verb in ("audit", "report"):
+        code, said = forks(verb, out)
+        assert code == 2, verb
+        assert is_one_sentence(said)
+        assert str(out) in said
+    shutil.copy(unbroken / "run.json", out)
+    (out / "audit.json").write_text(torn)
+    code, said = forks("report", out)
+    assert code == 2
+    assert is_one_sentence(said)
+    assert forks("audit", out, "--panel", "quick") == (0, "")
+    assert json.loads((out / "audit.json").read_text())["secret"] == "labels"
+
+
+INTERRUPTS: dict[str, tuple[list[str], str, str]] = {
+    "protect": ([*CLUB, *SMALL, *FOR_EVER], CHECKPOINT, "the same command with --resume goes on with"),
+    "sweep": ([*CLUB, "--jobs", "2", "--tradeoff", "0.5,1", "--seeds", "9"], ".lock", "the same command goes on with"),
+}
+
+
+@pytest.mark.parametrize("verb", INTERRUPTS)
+def test_an_interrupt_says_how_to_go_on(verb: str, forks: Forks, tmp_path: Path) -> None:
+    words, sign, says = INTERRUPTS[verb]
+    program = forks.start(verb, *words, "--out", tmp_path)
+    assert program.wait_for((tmp_path / sign).exists)
+    time.sleep(0.3)
+    program.signal(signal.SIGINT)
+    assert program.wait(20) == 130
+    assert is_one_sentence(program.said)
+    assert says in program.said
+    assert not list(tmp_path.rglob("*.part"))
+    assert not (tmp_path / ".lock.json").exists()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_interrupt_before_anything_is_written(seed: int, forks: Forks, tmp_path: Path) -> None:
+    """While a graph is loaded and split, say."""
+    program = forks.start("protect", "synthetic", *SMALL, *FOR_EVER, "--out", tmp_path / "run")
+    time.sleep(random.Random(seed).uniform(0.02, 0.15))
+    program.signal(signal.SIGINT)
+    assert program.wait(20) == 130
+    assert is_one_sentence(program.said)
+    assert "the same command" in program.said
+
+
+VERBS = {
+    "protect": (["protect", "synthetic", *SMALL, "--set", "rounds=100", "--set", "patience=100"], ["--resume"]),
+    "audit": (["audit", "--panel", "quick"], []),
+    "full audit": (["audit", "--jobs", "1"], []),
+    "sweep": (["sweep", *CLUB, "--tradeoff", "0.5,1", "--seeds", "2", "--rounds", "20", "--jobs", "1"], []),
+}
+
+
+def slow_disk() -> None:
+    """Every file takes a while to write, so that a kill meets a half-written one."""
+    real = os.fsync
+
+    def sync(fd: Any) -> None:
+        time.sleep(0.03)
+        real(fd)
+
+    os.fsync = sync
+
+
+@dataclass
+class Killer:
+    """Kills programs at random moments, lets the last of them end, and holds the result against an undisturbed one."""
+
+    forks: Forks
+    folder: Path
+    pick: random.Random
+    kills: int = 0
+    half_written: int = 0
+    lost: list[str] = field(default_factory=list)
+    whole: dict[str, tuple[Path, float]] = field(default_factory=dict)
+
+    def chain(self, verb: str, kills: int) -> None:
+        """So many kills in one folder, one after the other."""
+        whole, length = self.undisturbed(verb)
+        out = self.fresh(verb, f"{verb} {self.kills}")
+        before: dict[Path, Any] = {}
+        for _ in range(kills):
+            code = self.one(verb, out, length)
+            if code == 0:  # it had ended by then
+                break
+            assert code == -signal.SIGKILL, code
+            self.kills += 1
+            self.half_written += any(out.rglob("*.part"))
+            self.lost += [
+                f"{verb}: {file.name} was there before" for file, state in before.items() if worth(file) != state
+            ]
+            before = {file: worth(file) for file in out.rglob("*") if file.is_file() and worth(file) is not None}
+        else:
+            code, said = self.forks(*self.command(verb, out), *VERBS[verb][1])
+            if (code, said) != (0, "") and "holds a finished run" not in said:
+                self.lost.append(f"{verb} left with {code}: {said}")
+        self.lost += [f"{verb}: {name} differs" for name in differences(whole, out)]
+
+    def one(self, verb: str, out: Path, length: float) -> int:
+        """Start a program and kill it, at any moment, at one of its work, or while it writes."""
+        when = self.pick.choice(["ever", "work", "work", "write"])
+        before = slow_disk if when == "write" else None
+        program = self.forks.start(*self.command(verb, out), *VERBS[verb][1], before=before)
+        if when == "work":
+            program.wait_for((out / ".lock.json").exists)
+        if when == "write":
+            seen, files = set[Path](), self.pick.randrange(1, 6)
+            while len(seen) < files and program.process.exitcode is None:
+                seen.update(out.rglob("*.part"))
+        else:
+            program.process.join(self.pick.uniform(0, length))
+        program.signal(signal.SIGKILL)
+        return program.wait()
+
+    def undisturbed(self, verb: str) -> tuple[Path, float]:
+        """The result of a run that nothing happens to, and how long it takes."""
+        if verb not in self.whole:
+            out = self.fresh(verb, f"{verb} whole")
+            started = time.monotonic()
+            assert self.forks(*self.command(verb, out)) == (0, "")
+            self.whole[verb] = out, time.monotonic() - started
+        return self.whole[verb]
+
+    def fresh(self, verb: str, name: str) -> Path:
+        """A folder to work in; an audit begins with a run."""
+        out = self.folder / name
+        if "audit" in verb:
+            if not (self.folder / "run").exists():
+                assert self.forks(*ENDS, "--out", self.folder / "run") == (0, "")
+            shutil.copytree(self.folder / "run", out)
+        return out
+
+    @staticmethod
+    def command(verb: str, out: Path) -> list[str | Path]:
+        """An audit has its folder as an argument."""
+        words = VERBS[verb][0]
+        return [words[0], out, *words[1:]] if "audit" in verb else [*words, "--out", out]
+
+
+def worth(file: Path) -> Any:
+    """Of what a kill has left: that which may not be lost any more, or nothing."""
+    if file.name == CHECKPOINT and file.exists():
+        return "there"
+    return file.read_bytes() if file.suffix == ".json" and file.parent.name == "cells" and file.exists() else None
+
+
+def test_killed_at_a_few_moments(forks: Forks, tmp_path: Path) -> None:
+    killer = Killer(forks, tmp_path, random.Random(1))
+    killer.chain("protect", 3)
+    killer.chain("audit", 1)
+    assert killer.lost == []
+    assert killer.kills >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_killed_at_a_hundred_moments(forks: Forks, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """protect, audit and sweep; GRAPHVEIL_SEED draws other moments, GRAPHVEIL_KILLS more of them."""
+    killer = Killer(forks, tmp_path, random.Random(int(os.environ.get("GRAPHVEIL_SEED", "0"))))
+    started, count = time.monotonic(), dict.fromkeys(VERBS, 0)
+    wanted = int(os.environ.get("GRAPHVEIL_KILLS", "100"))
+    shares = {"protect": 0.4, "audit": 0.3, "full audit": 0.04, "sweep": 0.26}
+    for verb, share in shares.items():
+        while count[verb] < round(share * wanted):
+            before = killer.kills
+            killer.chain(verb, min(4, round(share * wanted) - count[verb]))
+            count[verb] += killer.kills - before
+    told = ", ".join(f"{number} of {verb}" for verb, number in count.items())
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\n{killer.kills} kills ({told}; {killer.half_written} while a file was being written), lost"
+            f" {len(killer.lost)}, {time.monotonic() - started:.0f} s\n"
+        )
+    assert killer.lost == []
+    assert killer.kills >= wanted
