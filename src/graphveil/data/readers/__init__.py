@@ -1,14 +1,22 @@
 """Readers for people's own graphs, behind one function."""
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
+from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.data.data import BaseData
 
 from graphveil.data.origin import Encoding, Reading
+from graphveil.data.readers.arrays import read_array_file, read_arrays
 from graphveil.data.readers.assemble import Found, assemble
 from graphveil.data.readers.distrust import brief, check_file, unreadable
+from graphveil.data.readers.ogb import is_ogb, read_ogb
+from graphveil.data.readers.pyg import read_pyg, read_pyg_file
 from graphveil.data.readers.tables import find_nodes, find_tables, is_table, plain_suffix, read_tables
 from graphveil.errors import GraphveilError, unknown
 
@@ -44,9 +52,21 @@ def read_graph(source: Any, reading: Reading | None = None, encoding: Encoding |
 
 
 def _found(source: Any, reading: Reading) -> Found:
+    """What is in a file, a folder or an object, by its kind."""
     if isinstance(source, str | Path):
         return _from_path(Path(source).expanduser(), reading)
-    raise GraphveilError(f"a {type(source).__name__} is no graph that can be read.")
+    if isinstance(source, BaseData):
+        return read_pyg(source, reading)
+    if type(source).__module__.partition(".")[0] == "networkx" or hasattr(source, "is_multigraph"):
+        from graphveil.data.readers.networkx import read_networkx  # noqa: PLC0415 - slow to import
+
+        return read_networkx(source, reading)
+    if isinstance(source, np.ndarray | Tensor | Mapping) or sp.issparse(source):
+        return read_arrays(source, reading)
+    raise GraphveilError(
+        f"a {type(source).__name__} is no graph: give a path, a PyG Data, a NetworkX graph, a SciPy matrix, an array of"
+        " links, or a dictionary with 'edge_index'."
+    )
 
 
 def _from_path(path: Path, reading: Reading) -> Found:
@@ -55,12 +75,31 @@ def _from_path(path: Path, reading: Reading) -> Found:
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
     if folder:
-        links, nodes = find_tables(path)
-        return read_tables(links, find_nodes(links, reading.nodes) if reading.nodes else nodes, reading)
+        return _from_folder(path, reading)
     check_file(path)
+    suffix = plain_suffix(path)
     if is_table(path):
         return read_tables(path, find_nodes(path, reading.nodes), reading)
-    raise GraphveilError(f"{path} ends in {plain_suffix(path)!r}, which is no kind of graph that can be read.")
+    if suffix in (".npz", ".npy"):
+        return read_array_file(path, suffix, reading)
+    if suffix in (".pt", ".pth"):
+        return read_pyg_file(path, reading)
+    if suffix in (".graphml", ".gexf", ".gml"):
+        from graphveil.data.readers.networkx import read_networkx_file  # noqa: PLC0415 - slow to import
+
+        return read_networkx_file(path, suffix, reading)
+    kinds = ".csv .tsv .txt .parquet .graphml .gexf .gml .npz .npy .pt"
+    raise GraphveilError(f"{path} ends in {suffix!r}, which is no kind of graph that can be read: {kinds}.")
+
+
+def _from_folder(folder: Path, reading: Reading) -> Found:
+    try:
+        if is_ogb(folder):
+            return read_ogb(folder, reading)
+        links, nodes = find_tables(folder)
+    except OSError as error:
+        raise unreadable(folder, error) from error
+    return read_tables(links, find_nodes(links, reading.nodes) if reading.nodes else nodes, reading)
 
 
 def _shown(source: Any) -> str:

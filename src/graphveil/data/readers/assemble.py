@@ -72,10 +72,11 @@ def _targets(found: Found, reading: Reading, notes: list[str], encoding: Encodin
     """The column of each target: labels, and the attributes."""
     targets = {}
     label = reading.label if reading.label is not None else found.label or _guessed_label(found, notes)
-    for name, column in [("labels", label), *((name, name) for name in (*reading.attributes, *found.attributes))]:
+    names = dict.fromkeys((*reading.attributes, *found.attributes))
+    for name, column in [("labels", label), *((name, name) for name in names)]:
         if column is None:
             continue
-        if column == name and name in RESERVED:
+        if name in names and name in RESERVED:
             raise GraphveilError(
                 f"an attribute cannot be called {name!r}, which is a part of every graph: rename the column"
                 f"{', or give it as --label' if name in LABEL_NAMES else ''}."

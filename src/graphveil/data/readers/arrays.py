@@ -1,0 +1,320 @@
+"""Graphs as arrays: SciPy matrices, NumPy arrays of links or adjacencies, and `.npz` and `.npy` files of them.
+
+Files are read without unpickling, and only after the sizes that they announce have been compared with those they have.
+"""
+
+import math
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from graphveil.data.origin import Reading
+from graphveil.data.readers.assemble import RESERVED, Found
+from graphveil.data.readers.distrust import MOST_BYTES, MOST_COLUMNS, brief, check_expansion, check_file, unreadable
+from graphveil.data.readers.links import Links
+from graphveil.errors import GraphveilError
+
+MOST_NODES = 1 << 31
+"""More cannot be numbered in pairs."""
+
+MOST_MEMBERS = 1000
+"""Arrays in one file."""
+
+MOST_CLASSES = 1000
+"""Different values of an array that is taken for classes without being asked for."""
+
+MOST_GAPS = 1000
+"""Nodes for each end of a link, where only links say which nodes there are."""
+
+ADJACENCY_NAMES = ("adjacency", "adj")
+EDGE_NAMES = ("edge_index", "edges", "links")
+FEATURE_NAMES = ("x", "features", "attr_matrix", "node_feat")
+LABEL_NAMES = ("y", "labels", "label", "node_label")
+ID_NAMES = ("ids", "id", "node_ids")
+WEIGHT_NAMES = ("edge_weight", "weights", "weight")
+
+Arrays = Mapping[str, Any]
+
+
+def read_array_file(file: Path, suffix: str, reading: Reading) -> Found:
+    """An `.npz` or `.npy` file."""
+    size = check_file(file)
+    try:
+        if suffix == ".npy":
+            with file.open("rb") as stream:
+                return read_arrays(_member(file, stream, size, file.name), reading, str(file))
+        with zipfile.ZipFile(file) as archive:
+            return read_arrays(_members(file, archive, size), reading, str(file))
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        raise GraphveilError(f"{file} cannot be unpacked ({brief(error)}): save it anew.") from error
+    except OSError as error:
+        raise unreadable(file, error) from error
+
+
+def read_arrays(source: Any, reading: Reading, name: str = "the graph") -> Found:
+    """A graph from an array of links, an adjacency, or named arrays.
+
+    Args:
+        source: links as whole numbers, (2, n) or (n, 2); an adjacency, square, dense or as a SciPy matrix; or a
+            dictionary with "edge_index" or "adjacency", and "x", "y", "ids", "edge_weight" and attributes as one likes.
+    """
+    parts = _parts(source, name)
+    there = ", ".join(parts) or "nothing"
+    ends, adjacency = _take(parts, EDGE_NAMES), _take(parts, ADJACENCY_NAMES)
+    weights, matrix, ids = _take(parts, WEIGHT_NAMES), _take(parts, FEATURE_NAMES), _take(parts, ID_NAMES)
+    if ends is None and adjacency is None:
+        raise GraphveilError(f"{name} has neither 'edge_index' nor 'adjacency': it has {there}.")
+    sizes: dict[str, int] = {}
+    if ends is None:
+        ends, weights, sizes["an adjacency"] = _from_adjacency(adjacency, name)
+    features = None if matrix is None else as_features(matrix, name)
+    label = reading.label or next((key for key in LABEL_NAMES if key in parts), None)
+    if features is not None:
+        sizes["features"] = features.shape[0]
+    if ids is not None:
+        sizes["ids"] = len(ids)
+    if label in parts:
+        sizes["labels"] = len(parts[label])
+    pairs = _ends(ends, name)
+    count = _count(sizes, pairs, name)
+    columns, attributes = _columns(parts, label, reading, count)
+    notes = [f"{count:,} nodes, numbered from 0." if ids is None else f"{count:,} nodes by their ids."]
+    if gone := [key for key in parts if key not in columns]:
+        notes.append(f"Not read: {', '.join(gone[:10])}.")
+    links = Links(pairs, lambda row: f"{name}, link {row},", _weights(weights, pairs, name))
+    own = pa.array(np.arange(count)) if ids is None else _own(ids, name)
+    return Found(name, own, links, columns, features, label if label in columns else None, attributes, notes)
+
+
+def check_ends(pairs: Tensor, count: int, name: str) -> None:
+    """Refuse links to nodes that are not there, and more nodes than can be."""
+    if not pairs.numel():
+        return
+    low, high = int(pairs.min()), int(pairs.max())
+    if low < 0 or high >= count or high >= MOST_NODES:
+        worst = low if low < 0 else high
+        column = int((pairs == worst).any(dim=0).long().argmax())
+        raise GraphveilError(
+            f"{name}, link {column}, names node {worst}, but there are nodes 0 to {min(count, MOST_NODES) - 1}: number"
+            " them from 0."
+        )
+
+
+def as_features(matrix: Any, name: str) -> Any:
+    """A matrix of features as float32, dense or CSR, with 0 for what is not finite."""
+    if not sp.issparse(matrix):
+        matrix = np.asarray(matrix)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise GraphveilError(
+            f"{name} has features of shape {matrix.shape} and type {matrix.dtype}: expected numbers, one row a node."
+        )
+    if matrix.shape[1] > MOST_COLUMNS:
+        raise GraphveilError(
+            f"{name} has {matrix.shape[1]:,} features, and at most {MOST_COLUMNS:,} are taken: drop some."
+        )
+    with np.errstate(over="ignore"):  # beyond float32 is infinite, and so missing
+        if sp.issparse(matrix):
+            matrix = sp.csr_matrix(matrix, dtype=np.float32)
+            matrix.data = np.nan_to_num(matrix.data, nan=0.0, posinf=0.0, neginf=0.0)
+            return matrix
+        return np.nan_to_num(matrix.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def node_column(values: Any) -> pa.ChunkedArray | None:
+    """One value a node as a column, where whole numbers below 0 are unknown; None if it is not that."""
+    if sp.issparse(values):
+        return None
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1 or values.dtype.kind not in "biufUS":
+        return None
+    if values.dtype.kind == "S":
+        values = np.char.decode(values, "utf-8", "replace")
+    missing = values < 0 if values.dtype.kind == "i" else None
+    return pa.chunked_array([pa.array(values, mask=missing)])
+
+
+def _columns(
+    parts: Arrays, label: str | None, reading: Reading, count: int
+) -> tuple[dict[str, pa.ChunkedArray], tuple[str, ...]]:
+    """Labels, what is asked for, and what is plainly classes; and which of these are attributes in any case."""
+    asked = {label, *reading.attributes, *(reading.features or ())}
+    columns, attributes = {}, []
+    for key, values in parts.items():
+        column = node_column(values)
+        if column is None or len(column) != count:
+            if key in asked:
+                raise GraphveilError(
+                    f"{key!r} has shape {values.shape}: expected one value for each of {count:,} nodes."
+                )
+            continue
+        few = len(column.unique()) <= max(2, min(MOST_CLASSES, count // 2))
+        classes = key not in RESERVED and few and not pa.types.is_floating(column.type)
+        if key in asked or classes:
+            columns[key] = column
+        if key not in asked and classes:
+            attributes.append(key)
+    return columns, tuple(attributes)
+
+
+def _parts(source: Any, name: str) -> dict[str, Any]:
+    """Arrays by their names."""
+    if isinstance(source, Mapping):
+        return _gathered({str(key): _plain(value) for key, value in source.items()}, name)
+    array = _plain(source)
+    return {_kind(array, name): array}
+
+
+def _take(parts: dict[str, Any], names: Sequence[str]) -> Any:
+    """The first that is there, taken out."""
+    return next((parts.pop(key) for key in names if key in parts), None)
+
+
+def _count(sizes: Mapping[str, int], pairs: Tensor, name: str) -> int:
+    """How many nodes there are, on which all have to agree."""
+    if len(set(sizes.values())) > 1:
+        said = ", ".join(f"{what} of {size:,}" for what, size in sizes.items())
+        raise GraphveilError(f"{name} has {said} rows: give one row a node.")
+    counted = int(pairs.max()) + 1 if pairs.numel() else 0
+    count = next(iter(sizes.values()), counted)
+    if not sizes and counted > MOST_GAPS * (pairs.numel() + 1):
+        raise GraphveilError(
+            f"{name} names node {counted - 1:,} with {pairs.size(1):,} links: number the nodes from 0 without large"
+            " gaps, or give 'ids'."
+        )
+    check_ends(pairs, count, name)
+    return count
+
+
+def _kind(value: Any, name: str) -> str:
+    """Whether a lone array is links or an adjacency."""
+    if sp.issparse(value):
+        return "adjacency"
+    if value.ndim == 2 and value.shape[0] == value.shape[1] != 2:
+        return "adjacency"
+    if value.ndim == 2 and 2 in value.shape and value.shape != (2, 2) and value.dtype.kind in "iu":
+        return "edge_index"
+    raise GraphveilError(
+        f"{name} has shape {value.shape} and type {value.dtype}: expected links (2, n) of whole numbers, a square"
+        " adjacency, or a dictionary with 'edge_index'."
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        if value.layout != torch.strided:
+            value = value.to_sparse_coo().coalesce().cpu()
+            row, col = value.indices().numpy()
+            return sp.coo_matrix((value.values().numpy(), (row, col)), shape=tuple(value.shape)).tocsr()
+        return value.detach().cpu().numpy()
+    return value if sp.issparse(value) else np.asarray(value)
+
+
+def _gathered(parts: dict[str, Any], name: str) -> dict[str, Any]:
+    """SciPy's parts of a matrix as matrices: of an adjacency alone, or of `adj_...` and `attr_...`."""
+    if "shape" in parts and "format" in parts:
+        return {"adjacency": _matrix(parts, "", name)}
+    for prefix, whole in (("adj_", "adjacency"), ("attr_", "x")):
+        if f"{prefix}shape" in parts:
+            matrix = _matrix(parts, prefix, name)
+            gone = {f"{prefix}{part}" for part in ("data", "indices", "indptr", "shape", "row", "col")}
+            parts = {key: value for key, value in parts.items() if key not in gone} | {whole: matrix}
+    return parts
+
+
+def _matrix(parts: Mapping[str, Any], prefix: str, name: str) -> Any:
+    """A sparse matrix from its arrays, checked."""
+    try:
+        height, width = (int(size) for size in np.asarray(parts[f"{prefix}shape"]).ravel())
+        if not (0 <= height < MOST_NODES and 0 <= width < MOST_NODES):
+            raise ValueError(f"shape {height} x {width}")
+        data = parts[f"{prefix}data"]
+        kind = str(np.asarray(parts.get(f"{prefix}format", "csr")).astype(str)[()])
+        if f"{prefix}row" in parts:
+            matrix = sp.coo_matrix((data, (parts[f"{prefix}row"], parts[f"{prefix}col"])), shape=(height, width))
+        else:
+            make = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}[kind]
+            if kind == "csr" and height + 1 != len(parts[f"{prefix}indptr"]):
+                raise ValueError("indptr does not fit shape")
+            matrix = make((data, parts[f"{prefix}indices"], parts[f"{prefix}indptr"]), shape=(height, width))
+            matrix.check_format(full_check=True)
+        return matrix.tocsr()
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise GraphveilError(f"{name} holds no sparse matrix that fits ({brief(error)}): save it anew.") from error
+
+
+def _from_adjacency(adjacency: Any, name: str) -> tuple[Any, Any, int]:
+    if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1] or adjacency.dtype.kind not in "biuf":
+        raise GraphveilError(f"{name} has an adjacency of shape {adjacency.shape}: expected a square one, of numbers.")
+    matrix = sp.coo_matrix(adjacency)
+    matrix.eliminate_zeros()
+    return np.stack([matrix.row, matrix.col]), matrix.data, matrix.shape[0]
+
+
+def _ends(ends: Any, name: str) -> Tensor:
+    if sp.issparse(ends) or ends.ndim != 2 or 2 not in ends.shape or ends.dtype.kind not in "iu":
+        shape = getattr(ends, "shape", ())
+        raise GraphveilError(f"{name} has links of shape {shape} and type {ends.dtype}: expected (2, n) whole numbers.")
+    if ends.dtype == np.uint64 and ends.size and ends.max() >= MOST_NODES:
+        raise GraphveilError(f"{name} names node {ends.max()}: number the nodes from 0.")
+    ends = ends if ends.shape[0] == 2 else ends.T
+    return torch.from_numpy(np.array(ends, dtype=np.int64))
+
+
+def _weights(weights: Any, pairs: Tensor, name: str) -> Any:
+    if weights is None:
+        return None
+    if sp.issparse(weights) or weights.dtype.kind not in "biuf" or weights.size != pairs.size(1):
+        raise GraphveilError(f"{name} has weights of shape {weights.shape}: expected {pairs.size(1):,} numbers.")
+    return weights.astype(np.float64).reshape(-1)
+
+
+def _own(ids: Any, name: str) -> pa.Array:
+    ids = np.asarray(ids)
+    if ids.ndim != 1 or ids.dtype.kind not in "iuUS":
+        raise GraphveilError(
+            f"{name} has ids of shape {ids.shape} and type {ids.dtype}: expected a number or word a node."
+        )
+    found = pa.array(np.char.decode(ids, "utf-8", "replace") if ids.dtype.kind == "S" else ids)
+    if len(found.unique()) < len(found):
+        raise GraphveilError(f"{name} has an id twice: give every node one of its own.")
+    return found
+
+
+def _members(file: Path, archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
+    members = archive.infolist()
+    if len(members) > MOST_MEMBERS:
+        raise GraphveilError(f"{file} holds {len(members):,} arrays, and at most {MOST_MEMBERS:,} are read.")
+    check_expansion(file, size, sum(member.file_size for member in members))
+    arrays = {}
+    for member in members:
+        name = member.filename.removesuffix(".npy")
+        with archive.open(member) as stream:
+            arrays[name] = _member(file, stream, member.file_size, name)
+    return arrays
+
+
+def _member(file: Path, stream: Any, size: int, name: str) -> Any:
+    """One array, after its header has been compared with the bytes that follow."""
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, kind = read(stream)
+    except (ValueError, EOFError, SyntaxError, TypeError, KeyError, UnicodeDecodeError) as error:
+        raise GraphveilError(f"{file}: {name!r} is no NumPy array ({brief(error)}): save it anew.") from error
+    if kind.hasobject:
+        raise GraphveilError(f"{file}: {name!r} holds Python objects, which could run code: save numbers or texts.")
+    expected = math.prod(shape) * kind.itemsize
+    if expected > MOST_BYTES or expected > size:
+        raise GraphveilError(f"{file}: {name!r} announces {expected:,} bytes and there are {size:,}: it is refused.")
+    data = stream.read(expected)
+    if len(data) < expected:
+        raise GraphveilError(f"{file}: {name!r} ends too early: it was cut off; save it anew.")
+    return np.frombuffer(data, dtype=kind).reshape(shape, order="F" if fortran else "C")

@@ -1,0 +1,168 @@
+"""NetworkX graphs, and the files that NetworkX reads: GraphML, GEXF and GML.
+
+XML can define words that grow without end, so a file with definitions (a DOCTYPE) is refused before it is read.
+"""
+
+import io
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import torch
+
+from graphveil.data.origin import Reading
+from graphveil.data.readers.assemble import Found
+from graphveil.data.readers.distrust import MOST_COLUMNS, as_utf8, brief, read_bytes
+from graphveil.data.readers.links import Links
+from graphveil.errors import GraphveilError
+
+MOST_BYTES = 1 << 30
+"""Of such a file: NetworkX takes some hundred bytes of memory for each of its links."""
+
+Graph = Any
+"""A NetworkX graph of any of its four classes, which have no types."""
+
+
+def read_networkx_file(file: Path, suffix: str, reading: Reading) -> Found:
+    """A GraphML, GEXF or GML file."""
+    data = read_bytes(file)
+    if len(data) > MOST_BYTES:
+        raise GraphveilError(f"{file} has {len(data):,} bytes, and at most {MOST_BYTES:,} are read: save it as tables.")
+    if suffix == ".gml":
+        text = as_utf8(file, data, reading.text_encoding).decode("utf-8")
+        data = text.encode("ascii", "xmlcharrefreplace")  # NetworkX takes ASCII only, and turns these back
+    else:
+        _check_xml(file, data)
+    try:
+        graph = _PARSERS[suffix](io.BytesIO(data))
+    except Exception as error:  # NetworkX has no error of its own for what is in a file
+        raise GraphveilError(
+            f"{file} cannot be read as {suffix[1:]} ({brief(error)}): mend it, or save it anew."
+        ) from error
+    return read_networkx(graph, reading, str(file))
+
+
+def read_networkx(graph: Graph, reading: Reading, name: str = "the graph") -> Found:
+    """A NetworkX graph; its nodes are in its own order, and attributes of nodes are columns."""
+    nodes = list(graph.nodes)
+    number = {node: place for place, node in enumerate(nodes)}
+    ends = torch.tensor([[number[u], number[v]] for u, v in graph.edges()], dtype=torch.long).reshape(-1, 2).t()
+    pairs = list(graph.edges())
+    notes = [f"A {'directed' if graph.is_directed() else 'undirected'} graph of {len(nodes):,} nodes."]
+    links = Links(
+        ends,
+        lambda row: f"{name}, link {_short(pairs[row])},",
+        _weights(graph, reading.weight, name),
+        graph.is_directed(),
+    )
+    ids, columns = _ids(nodes, name), _columns(graph, name)
+    if reading.id is not None:
+        if reading.id not in columns:
+            raise GraphveilError(
+                f"{name} has no node attribute {reading.id!r} to be the id: it has {_listed(columns)}."
+            )
+        ids = _ids(columns.pop(reading.id).to_pylist(), name)
+    return Found(name, ids, links, columns, notes=notes)
+
+
+def _gml(data: io.BytesIO) -> Graph:
+    try:
+        return nx.read_gml(data)
+    except nx.NetworkXError:  # two nodes of one label, or none
+        data.seek(0)
+        return nx.read_gml(data, label="id")
+
+
+_PARSERS: Mapping[str, Callable[[io.BytesIO], Graph]] = {
+    ".graphml": nx.read_graphml,
+    ".gexf": nx.read_gexf,
+    ".gml": _gml,
+}
+
+
+def _check_xml(file: Path, data: bytes) -> None:
+    """Refuse definitions; they can stand only before the first element, where this stops."""
+
+    class Enough(Exception):  # noqa: N818 - it is no error
+        pass
+
+    def refuse(*_: object) -> None:
+        raise GraphveilError(f"{file} has a DOCTYPE, which may define anything: it is refused; take it out.")
+
+    def stop(*_: object) -> None:
+        raise Enough
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    parser.StartElementHandler = stop
+    try:
+        parser.Parse(data, True)
+    except Enough:
+        return
+    except expat.ExpatError as error:
+        raise GraphveilError(
+            f"{file}, line {error.lineno}, column {error.offset + 1}, is no XML ({expat.ErrorString(error.code)}): save"
+            " it anew."
+        ) from error
+
+
+def _ids(nodes: list[Any], name: str) -> pa.Array:
+    """Whole numbers if all nodes are, else text."""
+    if all(type(node) is int and abs(node) < 2**63 for node in nodes):
+        ids = pa.array(nodes, pa.int64())
+    else:
+        ids = pa.array([_text(node) for node in nodes], pa.string())
+    if len(ids.unique()) < len(ids):
+        raise GraphveilError(f"{name} has two nodes that are written alike: give every node an id of its own.")
+    return ids
+
+
+def _columns(graph: Graph, name: str) -> dict[str, pa.ChunkedArray]:
+    keys: dict[str, None] = {}
+    for _, values in graph.nodes(data=True):
+        keys.update(dict.fromkeys(values))
+        if len(keys) > MOST_COLUMNS:
+            raise GraphveilError(f"{name} has more than {MOST_COLUMNS:,} node attributes: leave some out.")
+    return {
+        str(key): pa.chunked_array([_array([values.get(key) for _, values in graph.nodes(data=True)])]) for key in keys
+    }
+
+
+def _array(values: list[Any]) -> pa.Array:
+    """Values of one type as that, others as text."""
+    plain = [value.tolist() if isinstance(value, np.generic | np.ndarray) else value for value in values]
+    try:
+        found = pa.array(plain)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return pa.array([None if value is None else _text(value) for value in plain], pa.string())
+    return found
+
+
+def _text(value: Any) -> str:
+    return str(value).encode("utf-8", "replace").decode("utf-8")
+
+
+def _weights(graph: Graph, asked: str | None, name: str) -> "np.ndarray[tuple[int], np.dtype[np.float64]] | None":
+    values = [weight for _, _, weight in graph.edges(data=asked or "weight")]
+    if all(value is None for value in values):
+        if asked is not None and values:
+            raise GraphveilError(f"no link of {name} has {asked!r}: name another by --weight.")
+        return None
+    try:
+        return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise GraphveilError(f"a weight of {name} is no number ({brief(error)}): name another by --weight.") from error
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) < 80 else f"{text[:77]}..."
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(list(names)[:20]) or "none"

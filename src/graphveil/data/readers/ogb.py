@@ -1,0 +1,128 @@
+"""Folders as the Open Graph Benchmark has them: `raw/edge.csv.gz` and others, without headers, and `mapping/`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+
+from graphveil.data.origin import Reading
+from graphveil.data.readers.arrays import as_features, check_ends, node_column
+from graphveil.data.readers.assemble import Found
+from graphveil.data.readers.columns import numbers
+from graphveil.data.readers.ids import alike, own_ids
+from graphveil.data.readers.links import Links
+from graphveil.data.readers.text import TextTable, open_text
+from graphveil.errors import GraphveilError
+
+
+def is_ogb(folder: Path) -> bool:
+    """Whether a folder is laid out in that way."""
+    return _file(folder / "raw", "edge") is not None
+
+
+def read_ogb(folder: Path, reading: Reading) -> Found:
+    """The one graph of a folder."""
+    raw = folder / "raw"
+    links = _table(raw, "edge")
+    if links is None:
+        raise GraphveilError(f"{raw} has no edge.csv.gz.")
+    ends = _matrix(links)
+    if ends.shape[1] != 2 or not _whole(ends):
+        raise GraphveilError(f"{links.file} has {ends.shape[1]} columns of numbers: expected two whole ones a line.")
+    nodes, features, labels = (_table(raw, name) for name in ("num-node-list", "node-feat", "node-label"))
+    matrix = None if features is None else as_features(_matrix(features), str(features.file))
+    count = _count(nodes, matrix, ends)
+    pairs = torch.from_numpy(np.ascontiguousarray(ends.T).astype(np.int64))
+    check_ends(pairs, count, str(links.file))
+    if matrix is not None and len(matrix) != count:
+        raise GraphveilError(f"{features and features.file} has {len(matrix):,} rows and there are {count:,} nodes.")
+    columns: dict[str, pa.ChunkedArray] = {}
+    notes = [f"{count:,} nodes of a folder of OGB."]
+    if labels is not None:
+        classes = _matrix(labels)
+        if len(classes) != count:
+            raise GraphveilError(f"{labels.file} has {len(classes):,} rows and there are {count:,} nodes.")
+        if classes.shape[1] == 1:
+            columns["y"] = node_column(np.where(classes[:, 0] < 0, np.nan, classes[:, 0]))
+        else:
+            notes.append(f"{labels.file.name} has {classes.shape[1]} labels a node, and none is taken.")
+    ids, told = _ids(folder / "mapping", count, reading)
+    return Found(
+        str(folder),
+        ids,
+        Links(pairs, links.place, _weights(raw, len(ends))),
+        columns,
+        matrix,
+        "y" if columns else None,
+        notes=[*notes, *told],
+    )
+
+
+def _file(folder: Path, name: str) -> Path | None:
+    return next((file for end in (".csv.gz", ".csv") if (file := folder / f"{name}{end}").is_file()), None)
+
+
+def _table(folder: Path, name: str) -> TextTable | None:
+    """A table all of whose lines are rows."""
+    file = _file(folder, name)
+    if file is None:
+        return None
+    table = open_text(file, None, lambda _: False)
+    if table.header:
+        raise GraphveilError(f"{file}, line 1, is no row of numbers: files of OGB have no header.")
+    return table
+
+
+def _matrix(table: TextTable) -> NDArray[np.float64]:
+    rows = table.read(table.names)
+    columns = []
+    for name in table.names:
+        values = numbers(rows[name])
+        if values is None:
+            raise GraphveilError(f"{table.file}, {name}, holds words: expected numbers.")
+        columns.append(values)
+    return np.stack(columns, axis=1)
+
+
+def _whole(values: NDArray[np.float64]) -> bool:
+    return bool((values == np.rint(values)).all())
+
+
+def _count(table: TextTable | None, matrix: NDArray[np.float32] | None, ends: NDArray[np.float64]) -> int:
+    if table is None:
+        return len(matrix) if matrix is not None else int(ends.max(initial=-1)) + 1
+    sizes = _matrix(table)
+    if sizes.shape != (1, 1) or not _whole(sizes) or not 0 < sizes[0, 0] < 2**31:
+        raise GraphveilError(f"{table.file} speaks of {len(sizes)} graphs: expected one, and how many nodes it has.")
+    return int(sizes[0, 0])
+
+
+def _weights(raw: Path, rows: int) -> NDArray[np.float64] | None:
+    table = _table(raw, "edge-weight")
+    if table is None:
+        return None
+    values = _matrix(table)
+    if values.shape != (rows, 1):
+        raise GraphveilError(f"{table.file} has shape {values.shape}: expected one weight for each of {rows:,} links.")
+    return values[:, 0]
+
+
+def _ids(folder: Path, count: int, reading: Reading) -> tuple[pa.Array, Sequence[str]]:
+    """The nodes' own ids from `mapping/nodeidx2....csv.gz`, where there is one; else their numbers."""
+    plain = pa.array(np.arange(count))
+    found = sorted(folder.glob("nodeidx2*.csv*")) if folder.is_dir() else []
+    if len(found) != 1:
+        return plain, ()
+    table = open_text(found[0], reading.text_encoding, lambda _: True)
+    if len(table.names) != 2:
+        return plain, (f"{found[0].name} has {len(table.names)} columns, and is not taken for ids.",)
+    rows = table.read(table.names, table.names[1:])
+    place = numbers(rows[table.names[0]])
+    if place is None or not np.array_equal(np.sort(place), np.arange(count)):
+        raise GraphveilError(f"{found[0]} does not number the {count:,} nodes from 0 without gaps.")
+    (ids,) = alike(rows[table.names[1]])
+    own = own_ids(ids, table.names[1], table.place).take(pa.array(np.argsort(place)))
+    return own, (f"Ids are those of {found[0].name}.",)
