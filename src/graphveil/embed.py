@@ -17,7 +17,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphveil.data import Split, digest
-from graphveil.data.catalog import open_graph
+from graphveil.data.catalog import is_named, open_graph
 from graphveil.data.graph import UNKNOWN, node_classes
 from graphveil.data.origin import Encoding, Reading, node_ids, origin_of
 from graphveil.data.summary import differences, summary
@@ -61,14 +61,13 @@ def embed(
 
     Args:
         graph: a name or a path, as of `open_graph`.
-        reading: how to read it; as the run's graph was read by default.
+        reading: what to read otherwise than the run's graph was read.
     """
     record = read_record(run)
     veil = Veil.load(run)
     veil.device = device
     encoding = _encoding(run, record)
-    if reading is None and record["reading"] is not None:
-        reading = replace(Reading(**record["reading"]), nodes=None, bins={})  # another table; cuts are in the encoding
+    reading = None if is_named(graph) else _reading(record, reading or Reading())
     found = open_graph(graph, reading, root, encoding=encoding)
     warnings = [*_about_columns(found), *_unlike(record, found, encoding)]
     if veil.utility == "links":
@@ -84,7 +83,7 @@ def embed(
             secrets, unseen = (), tuple(f"{name} was not audited: {split}" for name in veil.secrets)
         results = {
             "scores": _scores(veil, found, split if isinstance(split, Split) else None, z, targets),
-            "graph": graph,
+            "graph": graph if reading is None else str(Path(graph).resolve()),
             "reading": None if reading is None else asdict(reading),
             "encoding": record["encoding"],
             "features": summary(found),
@@ -98,6 +97,15 @@ def embed(
         write_embeddings(out, node_ids(found), z)
         veil.save(out, results)
     return Embedded(out, z, _known(run, found), secrets, unseen, tuple(warnings))
+
+
+def _reading(record: Mapping[str, Any], given: Reading) -> Reading:
+    """As the run's graph was read, but for what is given; its own table of nodes and its bins are not this graph's."""
+    before = Reading() if record["reading"] is None else Reading(**record["reading"])
+    plain = Reading()
+    changed = {name: value for name, value in vars(given).items() if value != getattr(plain, name)}
+    nodes = None if given.nodes is None else str(Path(given.nodes).resolve())
+    return replace(before, **changed | {"nodes": nodes, "bins": given.bins})
 
 
 def _encoding(run: Path, record: Mapping[str, Any]) -> Encoding | None:

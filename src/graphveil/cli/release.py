@@ -2,11 +2,17 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
+from graphveil.cli.graphs import printable, takes_graph
 from graphveil.cli.shared import Device, GraphName, Root, app, console, fail, show_table
+
+if TYPE_CHECKING:
+    from graphveil.data.origin import Reading
+    from graphveil.release import Audited
 
 RunFolder = Annotated[Path, typer.Argument(help="The folder of a finished run.")]
 
@@ -48,28 +54,21 @@ def export(
             made = release(run, out, formats, pseudonyms, Limits.parsed(max_leak or []), force)
     except KeyboardInterrupt:
         fail("interrupted; nothing was released.", code=130)
-    rows = []
-    for secret, audit in made.audits.items():
-        if audit is None:
-            rows.append([secret, "not audited", "", "", ""])
-        else:
-            read = audit.reading
-            interval = f"{audit.metric} {100 * read.value:.1f} [{100 * read.low:.1f}, {100 * read.high:.1f}]"
-            guessing = "" if audit.chance is None else f"{100 * audit.chance:.1f}"
-            rows.append([secret, audit.verdict, audit.attack, interval, guessing])
+    rows = [_row(secret, audit) for secret, audit in made.audits.items()]
     show_table("What a fresh attacker reads", ("secret", "verdict", "strongest attack", "reads", "guessing"), rows)
     for objection in made.objections:
-        console.print(f"forced, although {objection}", style="bold", highlight=False, markup=False, soft_wrap=True)
-    show_table(f"In {made.folder}", ("file", "bytes"), [[name, f"{size:,}"] for name, size in made.files.items()])
-    console.print(
-        f"read it before you hand it on: {made.folder / 'CARD.md'}", highlight=False, markup=False, soft_wrap=True
-    )
+        _say(f"forced, although {objection}", style="bold")
+    sizes = [[name, f"{size:,}"] for name, size in made.files.items()]
+    show_table(f"In {escape(printable(str(made.folder)))}", ("file", "bytes"), sizes)
+    _say(f"read it before you hand it on: {made.folder / 'CARD.md'}")
 
 
 @app.command(epilog="Example:  graphveil embed runs/a newer/ --out runs/a-newer")
+@takes_graph
 def embed(
     run: RunFolder,
     graph: GraphName,
+    reading: "Reading",
     out: Annotated[Path, typer.Option(help="The folder to write into; `audit`, `report` and `export` take it.")],
     audit: Annotated[bool, typer.Option(help="Audit every secret of the run that the graph has.")] = True,
     panel: Annotated[str, typer.Option(help="Of the audit: full, or quick for a first look.")] = "full",
@@ -92,24 +91,17 @@ def embed(
     if panel not in ("full", "quick"):
         raise unknown("panel", panel, ("full", "quick"))
     try:
-        with console.status(f"Embedding {graph} ..."):
-            made = embed_graph(run, graph, out, root=root, device=device)
+        with console.status(f"Embedding {escape(printable(graph))} ..."):
+            made = embed_graph(run, graph, out, reading, root, device)
     except KeyboardInterrupt:
         fail("interrupted; nothing was embedded.", code=130)
     for warning in made.warnings:
-        console.print(f"warning: {warning}", style="bold", highlight=False, markup=False, soft_wrap=True)
-    console.print(
-        f"{len(made.z):,} nodes, of which {made.known:,} are in the run too; files in {out}",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+        _say(f"warning: {warning}", style="bold")
+    _say(f"{len(made.z):,} nodes, of which {made.known:,} are in the run too; files in {out}")
     for sentence in made.unseen:
-        console.print(sentence, highlight=False, markup=False, soft_wrap=True)
+        _say(sentence)
     if not audit or not made.secrets:
-        console.print(
-            f"what these tell is not known: graphveil audit {out}", highlight=False, markup=False, soft_wrap=True
-        )
+        _say(f"what these tell is not known: graphveil audit {out}")
         return
     try:
         with show_attacks(console) as on_attack:
@@ -119,4 +111,18 @@ def embed(
         fail(f"interrupted; the embeddings are in {out}, and not audited.", code=130)
     for file, one in found.items():
         console.print(one)
-        console.print(f"written to {file}", highlight=False, markup=False, soft_wrap=True)
+        _say(f"written to {file}")
+
+
+def _row(secret: str, audit: "Audited | None") -> list[str]:
+    """An audit's main line; names are somebody else's."""
+    if audit is None:
+        return [escape(printable(secret)), "not audited", "", "", ""]
+    read = audit.reading
+    interval = f"{audit.metric} {100 * read.value:.1f} [{100 * read.low:.1f}, {100 * read.high:.1f}]"
+    guessing = "" if audit.chance is None else f"{100 * audit.chance:.1f}"
+    return [*(escape(printable(text)) for text in (secret, audit.verdict, audit.attack)), interval, guessing]
+
+
+def _say(sentence: str, style: str | None = None) -> None:
+    console.print(printable(sentence), style=style, highlight=False, markup=False, soft_wrap=True)

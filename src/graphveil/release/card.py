@@ -84,17 +84,17 @@ def _finalize(value: Any) -> Any:
 
 
 def _percent(value: float | None) -> Markdown:
-    return Markdown("not known" if value is None else f"{100 * value:.1f} %")
+    return Markdown("not measured" if value is None else f"{100 * value:.1f} %")
 
 
 def _reading(reading: Reading | None) -> Markdown:
     if reading is None:
-        return Markdown("not known")
+        return Markdown("not measured")
     return Markdown(f"{100 * reading.value:.1f} % [{100 * reading.low:.1f}, {100 * reading.high:.1f}]")
 
 
 def _number(value: float | None) -> Markdown:
-    return Markdown("not known" if value is None else f"{value:,g}" if isinstance(value, float) else f"{value:,}")
+    return Markdown("not measured" if value is None else f"{value:,g}" if isinstance(value, float) else f"{value:,}")
 
 
 @cache

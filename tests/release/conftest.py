@@ -1,0 +1,43 @@
+"""A real run of two tables, and audits as the whole panel writes them where nothing is flagged."""
+
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+import graphveil as gv
+from graphveil.data import Split
+from graphveil.data.catalog import open_graph
+from graphveil.review import review
+from graphveil.run import protect
+from tests.release.made import READING, SECRETS, audit_files, change, drawn, write_tables
+
+
+@pytest.fixture(scope="session")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tables(tmp_path_factory.mktemp("own") / "tables", *drawn(0))
+
+
+@pytest.fixture(scope="session")
+def trained(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that keeps the guild, hides tribe and links, and passes messages along all links."""
+    out = tmp_path_factory.mktemp("run") / "trained"
+    graph = open_graph(str(tables), READING)
+    split = Split.proportional(graph, 4, message_edges="all", targets=["labels", *SECRETS])
+    short = {"rounds": 30, "hidden_channels": 16, "out_channels": 6, "evaluate_every": 5, "warmup": 5, "patience": 30}
+    recipe = gv.Veil(utility="labels", secret=SECRETS).recipe.but(**short)
+    veil = gv.Veil(utility="labels", secret=SECRETS, recipe=recipe, seed=4, device="cpu")
+    source = {"graph": str(tables), "reading": asdict(READING), "split": "proportional"}
+    protect(veil, graph, split, out, source=source)
+    review(out, attacks="quick")
+    return out
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    """A copy whose audits say what those of the full panel say where nothing is flagged."""
+    shutil.copytree(trained, tmp_path / "run")
+    for file in audit_files(tmp_path / "run").values():
+        change(file, flags=[], origin={"panel": "full"})
+    return tmp_path / "run"

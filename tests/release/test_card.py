@@ -1,0 +1,139 @@
+"""The card tells what it should, and no name from anybody's table becomes markup in it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from graphveil.errors import GraphveilError
+from graphveil.release.card import card, escaped
+from graphveil.release.evidence import Evidence, Limits, gather
+from graphveil.report.checks import Reading
+
+PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+HARMLESS = ("text", "softbreak", "code_inline")
+NASTY = [
+    "[click](http://evil.example)",
+    "![x](//evil.example/x.png)",
+    "<script>alert(1)</script>",
+    "a | b | c",
+    "a\n\n# A heading\n\n- a list",
+    "*bold* _it_ `code` ~~gone~~",
+    "</td><td>",
+    "&lt;b&gt; &amp; \\* \\",
+    "www.evil.example https://evil.example someone@evil.example",
+    "<https://evil.example>",
+    "[x]: http://evil.example",
+    "`http://evil.example`|`",
+    "\u202egnisrever\u0000",
+    "{{ 7 * 7 }} {% raw %}",
+]
+
+
+def shape(text: str) -> list[str]:
+    """What a reader of Markdown takes for markup, in order."""
+    found = []
+    for block in PARSER.parse(text):
+        found += [block.type] if block.type != "inline" else [child.type for child in block.children or ()]
+    return [kind for kind in found if kind not in HARMLESS]
+
+
+def words(text: str) -> str:
+    """What a person reads, blanks counted alike."""
+    inline = [child.content for block in PARSER.parse(text) for child in block.children or ()]
+    return " ".join("".join(inline).split())
+
+
+@given(st.one_of(st.text(), st.text(alphabet="*_[]()<>`|~#!&;:/\\-+=.@ \n\tahtpw1{}$\"'", max_size=40)))
+@example("a_b_c")
+@example("__a__")
+@settings(max_examples=500, deadline=None)
+def test_no_text_becomes_markup_in_a_sentence_or_a_cell(text: str) -> None:
+    inside = escaped(text)
+    assert "\n" not in inside
+    assert shape(f"- Name: {inside}.") == shape("- Name: x.")
+    table = "| a | b |\n|---|---|\n| {} | y |\n| z | z |"
+    assert shape(table.format(inside)) == shape(table.format("x"))
+
+
+@pytest.mark.parametrize("text", ["[a](b)", "<b>", "*a*", "a | b", "~~a~~", "`a`* b*"])
+def test_that_test_would_notice(text: str) -> None:
+    table = "| a | b |\n|---|---|\n| {} | y |"
+    spoilt = shape(f"- Name: {text}.") != shape("- Name: x.")
+    assert spoilt or words(table.format(text)) != words(table.format(escaped(text)))
+
+
+@pytest.mark.parametrize("text", ["home_town", "a & b < c", "100 % *sure*", "[x](y)", "~~a~~ #1 $x$", "_x_", "tiger!"])
+def test_what_a_person_reads_is_the_text_itself(text: str) -> None:
+    assert words(f"Name: {escaped(text)}") == f"Name: {text}"
+    assert escaped("home_town") == "home_town", "as it is, where nothing can go wrong"
+
+
+def test_addresses_are_code_and_so_no_links() -> None:
+    assert escaped("see www.x.example now") == "see `www.x.example` now"
+    assert escaped("a@b.example or ftp://x|`y") == "`a@b.example` or `ftp://x??y`"
+
+
+@pytest.fixture
+def evidence(run: Path) -> Evidence:
+    return gather(run, Limits())
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_a_nasty_name_is_only_a_name(name: str, evidence: Evidence) -> None:
+    audit = evidence.audits["tribe"]
+    assert audit is not None
+    config = evidence.record["config"]
+
+    def card_with(name: str) -> str:
+        record = dict(evidence.record) | {"config": config | {"utility": name, "encoder": name, "secrets": [name]}}
+        named = replace(audit, secret=name, attack=name, flags=[(name, name)], attacks=[(name, audit.reading)])
+        return card(replace(evidence, record=record, audits={name: named}, objections=[name]), ["npy"], True)
+
+    assert shape(card_with(name)) == shape(card_with("x"))
+    assert "49" not in escaped(name)
+
+
+def test_the_card_says_what_the_audit_found(evidence: Evidence) -> None:
+    audit = evidence.audits["tribe"]
+    assert audit is not None
+    told = replace(
+        audit,
+        verdict="leaks",
+        attack="a kernel machine",
+        reading=Reading(0.671, 0.561, 0.764),
+        chance=0.55,
+        floor=Reading(0.62, 0.5, 0.7),
+        joint=0.595,
+        flags=[("too few examples", "there are 79")],
+        attacks=[("a kernel machine", Reading(0.671, 0.561, 0.764)), ("a tree", Reading(0.5, 0.4, 0.6))],
+    )
+    text = card(replace(evidence, audits={"tribe": told, "links": None}), ["npy"], pseudonymous=False)
+    for line in (
+        "| strongest attack: a kernel machine | 67.1 % [56.1, 76.4] |",
+        "| guessing | 55.0 % |",
+        "| floor, which the utility alone implies | 62.0 % [50.0, 70.0] |",
+        "| adversary that was trained along, which is no evidence | 59.5 % |",
+        "| a tree | 50.0 % [40.0, 60.0] |",
+        "- Flagged: too few examples, there are 79.",
+        "**There is no audit of it**, so nothing is known about how much of it can be read.",
+        "| encoder | gcn |",
+        "| objective | kernel |",
+        "| trade-off (1 keeps all, 0 hides all) | 0.5 |",
+        "| seed | 4 |",
+    ):
+        assert line in text.splitlines(), line
+    scores = evidence.record["scores"]
+    kept = f"accuracy {100 * scores['utility']:.1f} %, where guessing has {100 * scores['utility_chance']:.1f} %"
+    assert kept in text
+    assert "This release was forced" not in text
+    assert "not differential privacy" in text
+
+
+def test_a_record_that_is_not_one_is_one_sentence(evidence: Evidence) -> None:
+    for spoilt in ({"config": {"encoder": 7}}, {"scores": []}, {"versions": "1"}):
+        with pytest.raises(GraphveilError, match="record is not as graphveil writes it"):
+            card(replace(evidence, record=dict(evidence.record) | spoilt), ["npy"], pseudonymous=False)

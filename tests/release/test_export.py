@@ -1,0 +1,352 @@
+"""What leaves and what does not: every file of a release is opened, and every refusal is met."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import safetensors.numpy
+from filelock import FileLock
+
+from graphveil import cli
+from graphveil.data.catalog import open_graph
+from graphveil.errors import GraphveilError
+from graphveil.release import FORMATS, Limits, release
+from graphveil.release import export as export_module
+from graphveil.release.pseudonyms import pseudonyms
+from tests.release.made import CLASSES, NAMES, READING, audit_files, change
+
+FILES = [
+    "CARD.md",
+    "SHA256SUMS",
+    "embeddings.npy",
+    "embeddings.parquet",
+    "embeddings.safetensors",
+    "embeddings.word2vec.txt",
+    "ids.jsonl",
+    "projector/metadata.tsv",
+    "projector/projector_config.pbtxt",
+    "projector/tensors.tsv",
+]
+KEY = b"a key of the test's own, long enough"
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    (tmp_path / "key").write_bytes(KEY)
+    return tmp_path / "key"
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+
+
+def views(file: Path) -> Iterator[bytes]:
+    """A file as it lies on the disk and, where that is packed, as it reads."""
+    yield file.read_bytes()
+    if file.suffix == ".parquet":
+        table, meta = pq.read_table(file), pq.read_metadata(file)
+        yield repr((table.to_pydict(), table.schema, meta, meta.metadata)).encode()
+        for column in table.columns:
+            if column.type != "string":
+                yield column.to_numpy().tobytes()
+    if file.suffix == ".safetensors":
+        with safetensors.safe_open(file, "np") as tensors:
+            yield repr((list(tensors.keys()), tensors.metadata())).encode()
+
+
+def forbidden(run: Path, tables: Path) -> dict[str, list[bytes]]:
+    """Bytes that have no business in a release, by what they are."""
+    graph = open_graph(str(tables), READING)
+    incomes = [row.split(",")[-1] for row in (tables / "nodes.csv").read_text().splitlines()[1:]]
+    weights = safetensors.numpy.load_file(run / "model.safetensors")
+    history = pq.read_table(run / "history.parquet")
+    codes = [graph["tribe"].numpy(), graph.y.numpy()]
+    x = graph.x.to_dense().numpy()
+    return {
+        "classes and values": [word.encode() for words in CLASSES.values() for word in words],
+        "names of features": [b"income", b"home_town"],
+        "secrets as numbers": [array.astype(kind).tobytes() for array in codes for kind in ("i8", "i4", "i1", "f4")],
+        "raw features": [value.encode() for value in incomes]
+        + [np.array(float(value), kind).tobytes() for value in incomes for kind in ("f4", "f8")],
+        "encoded features": [x[:, i].tobytes() for i in range(x.shape[1])] + [row.tobytes() for row in x],
+        "weights": [array.tobytes()[:16] for array in weights.values() if array.nbytes >= 16 and array.any()],
+        "history": [column.to_numpy()[-8:].tobytes() for column in history.columns],
+        "links": [graph.edge_index[side, :8].numpy().tobytes() for side in (0, 1)],
+        "places": [str(folder).encode() for folder in (run, tables, tables.parent)],
+        "the key": [KEY],
+    }
+
+
+def found(folder: Path, bytes_of: dict[str, list[bytes]]) -> set[tuple[str, str]]:
+    return {
+        (name, what)
+        for name in files(folder)
+        for view in views(folder / name)
+        for what, needles in bytes_of.items()
+        if any(needle in view for needle in needles)
+    }
+
+
+def test_nothing_but_what_may_leave_is_in_any_file(run: Path, tables: Path, tmp_path: Path) -> None:
+    bytes_of = forbidden(run, tables)
+    made = release(run, tmp_path / "out", list(FORMATS))
+    assert files(made.folder) == FILES == list(made.files)
+    assert found(made.folder, bytes_of) == set()
+
+    assert pq.read_schema(made.folder / "embeddings.parquet").names == ["id", *(f"z{i}" for i in range(6))]
+    assert set(safetensors.numpy.load_file(made.folder / "embeddings.safetensors")) == {"z"}
+    z = np.load(run / "embeddings.npy")
+    assert np.array_equal(np.load(made.folder / "embeddings.npy"), z)
+
+    # No links: a list of them names some id twice, or two in a line; here a file names each once, or none at all.
+    for name in files(made.folder):
+        if name == "embeddings.parquet":
+            lines = [row["id"] for row in pq.read_table(made.folder / name).to_pylist()]
+        else:
+            lines = [
+                line for line in (made.folder / name).read_bytes().decode("latin-1").split("\n") if "person-" in line
+            ]
+        assert all(line.count("person-") == 1 for line in lines)
+        inside = [id_ for line in lines for id_ in NAMES if id_ in line]
+        assert inside in ([], NAMES), f"{name}: in the owner's order"
+
+
+def test_that_test_would_notice(run: Path, tables: Path, tmp_path: Path) -> None:
+    """The same look at the run and the tables finds every kind of what it looks for."""
+    (tmp_path / "key").write_bytes(KEY)
+    shutil.copytree(tables, tmp_path / "all")
+    for file in (*run.glob("*.*"), tmp_path / "key"):
+        shutil.copy(file, tmp_path / "all" / file.name)
+    graph = open_graph(str(tables), READING)
+    np.save(tmp_path / "all" / "x.npy", graph.x.to_dense().numpy())
+    np.save(tmp_path / "all" / "tribe.npy", graph["tribe"].numpy())
+    np.save(tmp_path / "all" / "edges.npy", graph.edge_index.numpy())
+    bytes_of = forbidden(run, tables)
+    assert {what for _, what in found(tmp_path / "all", bytes_of)} == set(bytes_of)
+
+
+def test_under_pseudonyms_no_id_is_left_and_the_order_is_theirs(run: Path, key: Path, tmp_path: Path) -> None:
+    made = release(run, tmp_path / "out", list(FORMATS), key)
+    for name in files(made.folder):
+        for view in views(made.folder / name):
+            assert b"person-" not in view, name
+            assert KEY not in view
+    table = pq.read_table(made.folder / "embeddings.parquet")
+    names = table["id"].to_pylist()
+    assert names == sorted(names)
+    before = pq.read_table(run / "embeddings.parquet")
+    rows = dict(zip(pseudonyms(before["id"].combine_chunks(), KEY).to_pylist(), before["z0"].to_pylist(), strict=True))
+    assert table["z0"].to_pylist() == [rows[name] for name in names]
+    assert np.load(made.folder / "embeddings.npy")[:, 0].tolist() == table["z0"].to_pylist()
+    for file, place in (("projector/metadata.tsv", 0), ("embeddings.word2vec.txt", 1)):
+        lines = (made.folder / file).read_text().splitlines()[place:]
+        assert [line.split()[0] for line in lines] == names
+    assert [json.loads(line) for line in (made.folder / "ids.jsonl").read_text().splitlines()] == names
+    assert "Pseudonyms are not anonymity" in (made.folder / "CARD.md").read_text()
+
+
+def test_the_checksums_are_of_all_files_and_right(run: Path, tmp_path: Path) -> None:
+    made = release(run, tmp_path / "out", list(FORMATS))
+    check = ["sha256sum", "--strict", "-c", "SHA256SUMS"]
+    done = subprocess.run(check, cwd=made.folder, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"{name}: OK" for name in FILES if name != "SHA256SUMS"]
+    with (made.folder / "CARD.md").open("a") as file:
+        file.write("!")
+    assert subprocess.run(check, cwd=made.folder, capture_output=True, check=False).returncode == 1
+
+
+def test_the_same_run_gives_the_same_release(run: Path, key: Path, tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        release(run, tmp_path / name, list(FORMATS), key)
+    for name in FILES:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+
+
+def alter_embeddings(run: Path) -> None:
+    """Newer embeddings, of which there is no audit."""
+    table = pq.read_table(run / "embeddings.parquet")
+    z = np.stack([table[f"z{i}"].to_numpy() for i in range(6)], axis=1).copy()
+    z[3, 2] += np.float32(1)
+    pq.write_table(table.set_column(3, "z2", [z[:, 2]]), run / "embeddings.parquet")
+    np.save(run / "embeddings.npy", z)
+
+
+def alter_npy(run: Path) -> None:
+    z = np.load(run / "embeddings.npy")
+    np.save(run / "embeddings.npy", z + np.float32(1e-3))
+
+
+OBJECTIONS: list[tuple[Callable[[Path], object], str]] = [
+    (lambda run: audit_files(run)["tribe"].unlink(), "the secret 'tribe' has not been audited"),
+    (lambda run: audit_files(run)["links"].unlink(), "the secret 'links' has not been audited"),
+    (lambda run: audit_files(run)["links"].write_text("{"), r"the audit of 'links' cannot be read \("),
+    (lambda run: shutil.copy(*reversed([*audit_files(run).values()])), "the audit of 'tribe' cannot be read .*'links'"),
+    (lambda run: change(audit_files(run)["links"], schema="x"), "the audit of 'links' cannot be read"),
+    (lambda run: change(audit_files(run)["links"], strongest={"value": None}), "cannot be read"),
+    (
+        lambda run: change(audit_files(run)["tribe"], flags=[{"name": "too few examples", "sentence": "of all"}]),
+        r"the audit of 'tribe' is flagged: too few examples \(of all\)",
+    ),
+    (
+        lambda run: change(audit_files(run)["links"], origin={"panel": "quick"}),
+        "the audit of 'links' is flagged: not the full panel",
+    ),
+    (alter_embeddings, "the audit of 'tribe' is of other embeddings.*the audit of 'links' is of other embeddings"),
+    (alter_npy, "embeddings.parquet and embeddings.npy are not the same"),
+    (lambda run: change(run / "run.json", split_digest="0"), "the audit of 'tribe' is of another split"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "sentence"), OBJECTIONS)
+def test_what_speaks_against_a_release_is_said_or_stands_on_the_card(
+    spoil: Callable[[Path], object], sentence: str, run: Path, tmp_path: Path
+) -> None:
+    spoil(run)
+    with pytest.raises(GraphveilError, match=rf"run is not released: .*{sentence}.*With --force"):
+        release(run, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    made = release(run, tmp_path / "out", force=True)
+    card = (made.folder / "CARD.md").read_text()
+    assert "**This release was forced.**" in card
+    listed = [line for line in card.splitlines() if line.startswith("- It was objected that ")]
+    assert len(listed) == len(made.objections) > 0
+    assert str(run) not in card
+
+
+def test_an_audit_newer_by_the_clock_alone_is_none(run: Path, tmp_path: Path) -> None:
+    alter_embeddings(run)
+    for file in audit_files(run).values():
+        file.touch()
+    with pytest.raises(GraphveilError, match="other embeddings"):
+        release(run, tmp_path / "out")
+
+
+def test_the_limit_is_held_against_the_upper_end_of_the_interval(run: Path, tmp_path: Path) -> None:
+    for name, high in (("tribe", 0.7), ("links", 0.8)):
+        change(audit_files(run)[name], strongest={"value": 0.6, "ci": [0.5, high]})
+    for words in (["0.8"], ["0.8", "tribe=0.7"], ["tribe=0.7", "links=0.8"], ["0.1", "tribe=1", "links=1"]):
+        release(run, tmp_path / "out", max_leak=Limits.parsed(words))
+        shutil.rmtree(tmp_path / "out")
+    for words, sentence in (
+        (["0.79"], "on 'links' reads an AUC of up to 0.800 .* and the limit is 0.79"),
+        (["0.8", "tribe=0.69"], "on 'tribe' reads an accuracy of up to 0.700 .* and the limit is 0.69"),
+    ):
+        with pytest.raises(GraphveilError, match=sentence) as refused:
+            release(run, tmp_path / "out", max_leak=Limits.parsed(words))
+        assert str(refused.value).count("the limit is") == 1
+    with pytest.raises(GraphveilError, match=r"unknown secret of --max-leak 'tribes'.*Did you mean 'tribe'"):
+        release(run, tmp_path / "out", max_leak=Limits.parsed(["tribes=0.5"]))
+
+
+@pytest.mark.parametrize(
+    "words", [["1.1"], ["-0.1"], ["nan"], ["much"], ["=0.5"], ["a="], ["0.5", "0.6"], ["a=0", "a=1"]]
+)
+def test_what_is_no_limit_is_refused(words: list[str]) -> None:
+    with pytest.raises(GraphveilError, match="--max-leak"):
+        Limits.parsed(words)
+
+
+def test_nothing_is_overwritten_and_nothing_lies_within_the_other(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").touch()
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name in ("full", "file", "link"):
+        with pytest.raises(GraphveilError, match="is there already"):
+            release(run, tmp_path / name)
+    for out in (run, run / "release", tmp_path, run.parent):
+        with pytest.raises(GraphveilError, match="lie one in the other"):
+            release(run, out)
+    assert files(tmp_path / "full") == ["mine"]
+    (tmp_path / "empty").mkdir()
+    assert files(release(run, tmp_path / "empty").folder) == ["CARD.md", "SHA256SUMS", "embeddings.parquet"]
+
+
+def test_a_key_in_the_run_or_the_release_is_refused(run: Path, tmp_path: Path) -> None:
+    (run / "key").write_bytes(KEY)
+    (tmp_path / "out").mkdir()
+    for file in (run / "key", tmp_path / "out" / "key"):
+        with pytest.raises(GraphveilError, match="lies inside"):
+            release(run, tmp_path / "out", key_file=file)
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, OSError(28, "No space left on device"), RuntimeError])
+def test_an_export_that_breaks_off_leaves_nothing(
+    fault: BaseException | type[BaseException], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_off(*_: object) -> str:
+        assert len(list(tmp_path.glob(".out.*.unfinished/embeddings.npy"))) == 1, "half of it is there"
+        raise fault
+
+    monkeypatch.setattr(export_module, "card", break_off)
+    before = files(tmp_path)
+    with pytest.raises(GraphveilError if isinstance(fault, OSError) else fault):  # type: ignore[arg-type]
+        release(run, tmp_path / "out", list(FORMATS))
+    assert files(tmp_path) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
+
+
+def test_what_a_killed_export_left_is_swept_and_what_a_living_one_writes_is_not(run: Path, tmp_path: Path) -> None:
+    for name in ("dead", "alive"):
+        (tmp_path / f".out.{name}.unfinished" / "projector").mkdir(parents=True)
+        (tmp_path / f".out.{name}.unfinished" / "embeddings.npy").touch()
+    with FileLock(tmp_path / ".out.alive.unfinished" / ".lock"):
+        release(run, tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".out.alive.unfinished", "out", "run"]
+
+
+@pytest.mark.parametrize("formats", [[], ["parquet", "csv"]])
+def test_formats_are_checked_first(formats: list[str], run: Path, tmp_path: Path) -> None:
+    with pytest.raises(GraphveilError, match=r"no format|unknown format 'csv'"):
+        release(run, tmp_path / "out", formats)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda run: (run / "embeddings.parquet").unlink(),
+        lambda run: (run / "embeddings.parquet").write_bytes(b"PAR1"),
+        lambda run: pq.write_table(pq.read_table(run / "embeddings.parquet").drop(["id"]), run / "embeddings.parquet"),
+        lambda run: pq.write_table(
+            (table := pq.read_table(run / "embeddings.parquet")).set_column(0, "id", [["same"] * len(table)]),
+            run / "embeddings.parquet",
+        ),
+        lambda run: (run / "run.json").unlink(),
+    ],
+)
+def test_what_is_no_run_is_not_released_even_by_force(
+    spoil: Callable[[Path], object], run: Path, tmp_path: Path
+) -> None:
+    spoil(run)
+    with pytest.raises(GraphveilError, match=r"cannot be read as the embeddings|not a finished run"):
+        release(run, tmp_path / "out", force=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_on_the_command_line(
+    run: Path, key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def graphveil(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["graphveil", *words])
+        with pytest.raises(SystemExit) as left:
+            cli.run()
+        return int(left.value.code or 0), *capfd.readouterr()
+
+    monkeypatch.setenv("COLUMNS", "200")
+    out = tmp_path / "out"
+    code, said, err = graphveil("export", str(run), "--out", str(out), "--max-leak", "links=0")
+    assert (code, said) == (2, "")
+    assert err.startswith("graphveil:")
+    assert "the limit is 0" in err
+    words = ["--format", "word2vec, npy", "--pseudonyms", str(key), "--max-leak", "links=0", "--force"]
+    code, said, err = graphveil("export", str(run), "--out", str(out), *words)
+    assert (code, err) == (0, "")
+    assert files(out) == ["CARD.md", "SHA256SUMS", "embeddings.npy", "embeddings.word2vec.txt", "ids.jsonl"]
+    for part in ("tribe", "the best together", "forced, although the strongest attack on 'links'", *files(out)):
+        assert part in said

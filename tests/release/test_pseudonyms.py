@@ -1,0 +1,88 @@
+"""Pseudonyms that the holder of the key can make again, and nobody else; and keys that are none."""
+
+import hashlib
+import hmac
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from graphveil.errors import GraphveilError
+from graphveil.release.formats import Embeddings
+from graphveil.release.pseudonyms import pseudonyms, read_key, under_pseudonyms
+
+KEY = b"0123456789abcdef"
+
+
+def expected(message: bytes, key: bytes = KEY) -> str:
+    return hmac.new(key, message, hashlib.sha256).hexdigest()[:32]
+
+
+def test_they_are_hmacs_of_the_kind_and_the_id() -> None:
+    assert pseudonyms(pa.array(["anna", "ütz"]), KEY).to_pylist() == [
+        expected(b"text:anna"),
+        expected("text:ütz".encode()),
+    ]
+    assert pseudonyms(pa.array([42, -1]), KEY).to_pylist() == [expected(b"int:42"), expected(b"int:-1")]
+    assert pseudonyms(pa.array([True]), KEY).to_pylist() == [expected(b"bool:true")]
+
+
+def test_the_width_of_an_id_does_not_matter_and_its_kind_does() -> None:
+    same = [pseudonyms(pa.array([1], kind), KEY)[0].as_py() for kind in (pa.int8(), pa.uint64(), pa.int64())]
+    assert set(same) == {expected(b"int:1")}
+    text = [pseudonyms(pa.array(["1"], kind), KEY)[0].as_py() for kind in (pa.string(), pa.large_string())]
+    assert set(text) == {expected(b"text:1")}
+    assert text[0] != same[0]
+
+
+def test_another_key_gives_others() -> None:
+    ids = pa.array([f"node {number}" for number in range(50)])
+    one, other = (pseudonyms(ids, key).to_pylist() for key in (KEY, KEY + b"!"))
+    assert len({*one, *other}) == 100
+
+
+def test_rows_go_with_their_pseudonyms_and_are_sorted_by_them() -> None:
+    ids = pa.array(list(range(100)))
+    z = np.arange(200, dtype=np.float32).reshape(100, 2)
+    made = under_pseudonyms(Embeddings(ids, z), KEY)
+    names = made.ids.to_pylist()
+    assert names == sorted(names)
+    rows = {expected(f"int:{number}".encode()): z[number].tolist() for number in range(100)}
+    assert [rows[name] for name in names] == made.z.tolist()
+
+
+def test_a_key_is_read_without_its_line_end(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"\n " + KEY + b"\r\n")
+    assert read_key(tmp_path / "key", [tmp_path / "run"]) == KEY
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "there is no key in .*: make one with `openssl rand -hex 32 > .*my key'`"),
+        (b"", "has 0 bytes, and at least 16"),
+        (b"  123456789012345 \n", "has 15 bytes, and at least 16"),
+        (b"x" * 100_000, "too large for a key"),
+    ],
+)
+def test_what_is_no_key_is_refused(content: bytes | None, sentence: str, tmp_path: Path) -> None:
+    file = tmp_path / "my key"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(GraphveilError, match=sentence):
+        read_key(file, [])
+
+
+def test_a_folder_is_no_key(tmp_path: Path) -> None:
+    with pytest.raises(GraphveilError, match="cannot be read"):
+        read_key(tmp_path, [])
+
+
+def test_a_key_does_not_lie_where_it_would_be_handed_on(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "key").write_bytes(KEY)
+    (tmp_path / "link").symlink_to(tmp_path / "run" / "key")
+    for file in (tmp_path / "run" / "key", tmp_path / "link", tmp_path / "other" / ".." / "run" / "key"):
+        with pytest.raises(GraphveilError, match="lies inside"):
+            read_key(file, [tmp_path / "out", tmp_path / "run"])
