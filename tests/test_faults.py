@@ -474,10 +474,11 @@ class Killer:
         out = self.fresh(verb, f"{verb} {self.kills}")
         before: dict[Path, Any] = {}
         for _ in range(kills):
-            code = self.one(verb, out, length)
-            if code == 0:  # it had ended by then
+            program = self.one(verb, out, length)
+            code = program.wait()
+            if code == 0 or "holds a finished run" in program.said:  # it had ended by then
                 break
-            assert code == -signal.SIGKILL, code
+            assert code == -signal.SIGKILL, program.said
             self.kills += 1
             self.half_written += any(out.rglob("*.part"))
             self.lost += [
@@ -490,7 +491,7 @@ class Killer:
                 self.lost.append(f"{verb} left with {code}: {said}")
         self.lost += [f"{verb}: {name} differs" for name in differences(whole, out)]
 
-    def one(self, verb: str, out: Path, length: float) -> int:
+    def one(self, verb: str, out: Path, length: float) -> Program:
         """Start a program and kill it, at any moment, at one of its work, or while it writes."""
         when = self.pick.choice(["ever", "work", "work", "write"])
         before = slow_disk if when == "write" else None
@@ -504,12 +505,13 @@ class Killer:
         else:
             program.process.join(self.pick.uniform(0, length))
         program.signal(signal.SIGKILL)
-        return program.wait()
+        return program
 
     def undisturbed(self, verb: str) -> tuple[Path, float]:
         """The result of a run that nothing happens to, and how long it takes."""
         if verb not in self.whole:
             out = self.fresh(verb, f"{verb} whole")
+            self.forks("--version")  # all is imported by then
             started = time.monotonic()
             assert self.forks(*self.command(verb, out)) == (0, "")
             self.whole[verb] = out, time.monotonic() - started
