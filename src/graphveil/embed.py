@@ -5,7 +5,7 @@ its own: messages pass along all links, and whoever wants to know what leaks mus
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,7 @@ def embed(
         graph: a name or a path, as of `open_graph`.
         reading: what to read otherwise than the run's graph was read.
     """
+    _check_free(out)
     record = read_record(run)
     veil = Veil.load(run)
     veil.device = device
@@ -72,31 +73,76 @@ def embed(
     warnings = [*_about_columns(found), *_unlike(record, found, encoding)]
     if veil.utility == "links":
         warnings.append("Messages pass along the very links that are scored, so that these read better than new ones.")
+    z = veil.transform(found)
+    parts = _parts(veil, found)
+    results = {
+        "scores": _scores(veil, found, parts, z),
+        "graph": graph if reading is None else str(Path(graph).expanduser().resolve()),
+        "reading": None if reading is None else asdict(reading),
+        "encoding": record["encoding"],
+        "features": summary(found),
+        "split": "proportional",
+        "targets": parts.targets or ["links"],
+        "graph_digest": digest(found),
+        "split_digest": "" if parts.split is None else parts.split.digest(),
+        "message_edges": "all",
+        "embedded": {"run": _sha256(run / "model.safetensors"), "warnings": warnings},
+    }
     with hold_lock(out / ".lock", 0, f"another process is writing to {out}: wait for it, or choose another folder."):
-        if (out / "run.json").exists():
-            raise GraphveilError(f"{out} holds a finished run: choose another folder, or remove this one first.")
-        z = veil.transform(found)
-        secrets, unseen = _there(veil, found)
-        targets = [name for name in (veil.utility, *secrets) if _fault(found, name) is None]
-        split = _split(found, veil.seed, targets)
-        if isinstance(split, str):
-            secrets, unseen = (), tuple(f"{name} was not audited: {split}" for name in veil.secrets)
-        results = {
-            "scores": _scores(veil, found, split if isinstance(split, Split) else None, z, targets),
-            "graph": graph if reading is None else str(Path(graph).resolve()),
-            "reading": None if reading is None else asdict(reading),
-            "encoding": record["encoding"],
-            "features": summary(found),
-            "split": "proportional",
-            "targets": targets or ["links"],
-            "graph_digest": digest(found),
-            "split_digest": split.digest() if isinstance(split, Split) else "",
-            "message_edges": "all",
-            "embedded": {"run": _sha256(run / "model.safetensors"), "warnings": warnings},
-        }
+        _check_free(out)
         write_embeddings(out, node_ids(found), z)
         veil.save(out, results)
-    return Embedded(out, z, _known(run, found), secrets, unseen, tuple(warnings))
+    return Embedded(out, z, _known(run, found), parts.secrets, parts.unseen, tuple(warnings))
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What can be asked of a graph: targets that it has, secrets among them, and why not of the others."""
+
+    targets: list[str]
+    secrets: tuple[str, ...]
+    unseen: tuple[str, ...]
+    split: Split | None
+
+
+def _parts(veil: Veil, graph: Data) -> _Parts:
+    faults = {name: _fault(graph, name) for name in (veil.utility, *veil.secrets)}
+    targets = [name for name, fault in faults.items() if fault is None]
+    try:
+        split = Split.proportional(graph, veil.seed, message_edges="all", targets=targets or ["links"])
+    except GraphveilError as error:
+        return _Parts(targets, (), tuple(f"{name} was not audited: {error}" for name in veil.secrets), None)
+    unseen = tuple(f"{name} was not audited: {faults[name]}" for name in veil.secrets if name not in targets)
+    return _Parts(targets, tuple(name for name in veil.secrets if name in targets), unseen, split)
+
+
+def _fault(graph: Data, name: str) -> str | None:
+    """Why a target cannot be asked for here."""
+    if name == "links":
+        return None
+    try:
+        classes = node_classes(graph, name)
+    except GraphveilError as error:
+        return str(error)
+    different = classes[classes != UNKNOWN].unique().numel()
+    return None if different > 1 else f"{different} of its classes is known here, and two are needed."
+
+
+def _scores(veil: Veil, graph: Data, parts: _Parts, z: Tensor) -> dict[str, Any]:
+    """The utility's own head on this graph, and the adversaries if none of their secrets is missing."""
+    if parts.split is None or veil.utility not in parts.targets:
+        return {"utility": None, "utility_metric": None, "utility_chance": None, "secrets": []}
+    if not parts.unseen:
+        return asdict(veil.score(graph, parts.split))
+    utility = utility_target(veil.utility, graph, [parts.split], torch.device("cpu"))
+    value = float(read_target(utility, veil.modules_["utility"].cpu(), z, utility.test))
+    chance = float(guessing(utility, utility.test))
+    return {"utility": value, "utility_metric": utility.metric, "utility_chance": chance, "secrets": []}
+
+
+def _check_free(out: Path) -> None:
+    if (out / "run.json").exists():
+        raise GraphveilError(f"{out} holds a finished run: choose another folder, or remove this one first.")
 
 
 def _reading(record: Mapping[str, Any], given: Reading) -> Reading:
@@ -104,7 +150,7 @@ def _reading(record: Mapping[str, Any], given: Reading) -> Reading:
     before = Reading() if record["reading"] is None else Reading(**record["reading"])
     plain = Reading()
     changed = {name: value for name, value in vars(given).items() if value != getattr(plain, name)}
-    nodes = None if given.nodes is None else str(Path(given.nodes).resolve())
+    nodes = None if given.nodes is None else str(Path(given.nodes).expanduser().resolve())
     return replace(before, **changed | {"nodes": nodes, "bins": given.bins})
 
 
@@ -129,47 +175,10 @@ def _about_columns(graph: Data) -> list[str]:
 
 
 def _unlike(record: Mapping[str, Any], graph: Data, encoding: Encoding | None) -> list[str]:
-    if not isinstance(record.get("features"), Mapping):
+    try:
+        return differences(record["features"], graph, encoding or Encoding())
+    except (KeyError, TypeError, ValueError):
         return ["The run does not say what its features looked like, so that nothing can be compared."]
-    return differences(record["features"], graph, encoding or Encoding())
-
-
-def _there(veil: Veil, graph: Data) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The secrets that can be audited here, and for each of the others why it cannot."""
-    faults = {name: _fault(graph, name) for name in veil.secrets}
-    unseen = tuple(f"{name} was not audited: {fault}" for name, fault in faults.items() if fault is not None)
-    return tuple(name for name, fault in faults.items() if fault is None), unseen
-
-
-def _fault(graph: Data, name: str) -> str | None:
-    """Why a target cannot be asked for here."""
-    if name == "links":
-        return None
-    try:
-        classes = node_classes(graph, name)
-    except GraphveilError as error:
-        return str(error)
-    different = classes[classes != UNKNOWN].unique().numel()
-    return None if different > 1 else f"{different} of its classes is known here, and two are needed."
-
-
-def _split(graph: Data, seed: int, targets: Sequence[str]) -> Split | str:
-    try:
-        return Split.proportional(graph, seed, message_edges="all", targets=targets or ("links",))
-    except GraphveilError as error:
-        return str(error)
-
-
-def _scores(veil: Veil, graph: Data, split: Split | None, z: Tensor, targets: Sequence[str]) -> dict[str, Any]:
-    """The utility's own head on this graph, and the adversaries if none of their secrets is missing."""
-    if split is None or veil.utility not in targets:
-        return {"utility": None, "utility_metric": None, "utility_chance": None, "secrets": []}
-    if set(veil.secrets) <= set(targets):
-        return asdict(veil.score(graph, split))
-    utility = utility_target(veil.utility, graph, [split], torch.device("cpu"))
-    value = float(read_target(utility, veil.modules_["utility"].cpu(), z, utility.test))
-    chance = float(guessing(utility, utility.test))
-    return {"utility": value, "utility_metric": utility.metric, "utility_chance": chance, "secrets": []}
 
 
 def _known(run: Path, graph: Data) -> int:

@@ -33,7 +33,7 @@ def drawn(seed: int) -> tuple[dict[str, list[Any]], list[tuple[str, str]]]:
         "home_town": [CLASSES["home_town"][code] for code in town],
         "income": [f"{value:.4f}" for value in income],
     }
-    links = set()
+    links = set[tuple[str, str]]()
     while len(links) < 500:
         one, other = random.integers(0, NODES, 2)
         if one != other and random.random() < (0.9 if guild[one] == guild[other] else 0.2):

@@ -134,6 +134,7 @@ def test_the_card_says_what_the_audit_found(evidence: Evidence) -> None:
 
 
 def test_a_record_that_is_not_one_is_one_sentence(evidence: Evidence) -> None:
-    for spoilt in ({"config": {"encoder": 7}}, {"scores": []}, {"versions": "1"}):
+    broken: list[dict[str, object]] = [{"config": {"encoder": 7}}, {"scores": []}, {"versions": "1"}]
+    for spoilt in broken:
         with pytest.raises(GraphveilError, match="record is not as graphveil writes it"):
             card(replace(evidence, record=dict(evidence.record) | spoilt), ["npy"], pseudonymous=False)

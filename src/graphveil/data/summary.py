@@ -65,9 +65,8 @@ def differences(known: Mapping[str, Any], graph: Data, encoding: Encoding) -> li
     names = _names(encoding, len(mean))
     far = shift > np.maximum(SHIFT, SURE * noise)
     if far.any():
-        found.append(
-            f"{_count(far)} elsewhere than in training by more than {SHIFT:g} deviations: {_worst(names, shift, far)}."
-        )
+        where = f"more than {SHIFT:g} deviations from where they lay in training"
+        found.append(f"Values of {_count(far)} lie {where}: {_worst(names, shift, far)}.")
     spread = np.maximum(new_deviation, 1e-12) / scale
     spread = np.maximum(spread, 1 / spread)
     doubt = np.abs(new_deviation**2 - deviation**2) / np.maximum(
@@ -75,10 +74,8 @@ def differences(known: Mapping[str, Any], graph: Data, encoding: Encoding) -> li
     )
     wide = (spread > RATIO) & (doubt > SURE * noise) & ~far & (deviation > 0)
     if wide.any():
-        found.append(
-            f"{_count(wide)} spread otherwise than in training, by more than a factor of {RATIO:g}:"
-            f" {_worst(names, np.minimum(spread, 1e6), wide)}."
-        )
+        how = f"more than {RATIO:g} times as wide, or as narrow, as in training"
+        found.append(f"Values of {_count(wide)} are spread {how}: {_worst(names, np.minimum(spread, 1e6), wide)}.")
     return found
 
 
@@ -117,8 +114,7 @@ def _names(encoding: Encoding, width: int) -> Sequence[str]:
 
 
 def _count(which: NDArray[np.bool_]) -> str:
-    number = int(which.sum())
-    return f"1 of {len(which)} features lies" if number == 1 else f"{number:,} of {len(which):,} features lie"
+    return f"{int(which.sum()):,} of {len(which):,} features"
 
 
 def _worst(names: Sequence[str], by: Array, which: NDArray[np.bool_]) -> str:

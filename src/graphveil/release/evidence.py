@@ -100,7 +100,10 @@ class Evidence:
 def gather(run: Path, limits: Limits) -> Evidence:
     """All that decides about a release."""
     record = read_record(run)
-    secrets: list[str] = record["config"]["secrets"]
+    try:
+        secrets = Fields.of(record["config"], "config").texts("secrets")
+    except ValueError as error:
+        raise GraphveilError(f"{run} does not say what it hides ({error}): train it again.") from error
     for name in limits.of:
         if name not in secrets:
             raise unknown("secret of --max-leak", name, secrets)

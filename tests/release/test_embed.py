@@ -1,0 +1,258 @@
+"""A trained encoder on its own graph, on a grown one, and on one that is unlike it."""
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from graphveil import cli
+from graphveil.audit.embeddings import check_embeddings
+from graphveil.data.catalog import open_graph
+from graphveil.data.origin import Column, Encoding, Reading
+from graphveil.data.summary import differences, summary
+from graphveil.embed import Embedded, embed
+from graphveil.errors import GraphveilError
+from graphveil.release import release
+from graphveil.review import review
+from tests.release.made import NAMES, NODES, READING, change, drawn, write_tables
+
+Columns = dict[str, list[Any]]
+
+
+def on(run: Path, tmp_path: Path, columns: Columns, links: list[tuple[str, str]], **more: Any) -> Embedded:
+    return embed(run, str(write_tables(tmp_path / "newer", columns, links)), tmp_path / "out", device="cpu", **more)
+
+
+def test_the_same_graph_gives_the_same_embeddings_to_the_bit(trained: Path, tables: Path, tmp_path: Path) -> None:
+    made = embed(trained, str(tables), tmp_path / "out", device="cpu")
+    assert made.warnings == made.unseen == ()
+    assert (made.known, made.secrets) == (NODES, ("tribe", "links"))
+    for name in ("embeddings.npy", "embeddings.parquet", "model.safetensors"):
+        assert (tmp_path / "out" / name).read_bytes() == (trained / name).read_bytes()
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    before = json.loads((trained / "run.json").read_text())
+    assert record["config"] == before["config"]
+    assert record["scores"] == before["scores"], "the same split, the same heads"
+    assert record["embedded"]["warnings"] == []
+
+
+def test_a_grown_graph_keeps_its_own_ids_in_its_own_order(trained: Path, tmp_path: Path) -> None:
+    columns, links = drawn(0)
+    grown = {name: [*values[::-1], *values[:40]] for name, values in columns.items()}
+    grown["id"] = [*NAMES[::-1], *(f"new-{number}" for number in range(40))]
+    links = [*links, *((f"new-{number}", f"new-{(number + step) % 40}") for number in range(40) for step in (1, 2, 3))]
+    made = on(trained, tmp_path, grown, links)
+    assert made.warnings == ()
+    assert (made.known, len(made.z)) == (NODES, NODES + 40)
+    table = pq.read_table(tmp_path / "out" / "embeddings.parquet")
+    assert table["id"].to_pylist() == grown["id"]
+    z = np.stack([table[f"z{i}"].to_numpy() for i in range(6)], axis=1)
+    assert np.array_equal(z, np.load(tmp_path / "out" / "embeddings.npy"))
+    assert np.isfinite(z).all()
+    before = np.load(trained / "embeddings.npy")[::-1]
+    assert np.allclose(z[:NODES], before, rtol=0, atol=1e-6), "nothing reaches them from nodes they are not linked with"
+
+
+def test_what_was_embedded_is_audited_and_released_like_a_run(trained: Path, tmp_path: Path) -> None:
+    columns, links = drawn(0)
+    made = on(trained, tmp_path, columns, links[:-30])
+    found = review(made.folder, made.secrets, "quick")
+    assert [file.name for file in found] == ["audit.json", "audit.links.json"]
+    audit = found[made.folder / "audit.json"]
+    assert audit.origin["embeddings"] == json.loads((made.folder / "audit.json").read_text())["origin"]["embeddings"]
+    assert len(check_embeddings(made.z, NODES)) == NODES
+    for file in found:
+        change(file, flags=[], origin={"panel": "full"})
+    card = (release(made.folder, tmp_path / "release").folder / "CARD.md").read_text()
+    assert "trained on another graph, or an older one" in card
+
+
+def without(name: str) -> Callable[[Columns], None]:
+    def remove(columns: Columns) -> None:
+        del columns[name]
+
+    return remove
+
+
+def with_another(columns: Columns) -> None:
+    columns["shoe_size"] = list(range(NODES))
+
+
+def shifted(columns: Columns) -> None:
+    columns["income"] = [float(value) + 1e6 for value in columns["income"]]
+
+
+def spread(columns: Columns) -> None:
+    incomes = np.array(columns["income"], dtype=float)
+    columns["income"] = list(incomes.mean() + 20 * (incomes - incomes.mean()))
+
+
+def renamed(columns: Columns) -> None:
+    columns["home_town"] = ["atlantis"] * NODES
+
+
+@pytest.mark.parametrize(
+    ("change_columns", "warning"),
+    [
+        (without("income"), "no column 'income'"),
+        (with_another, "'shoe_size'"),
+        (shifted, r"Values of 1 of 3 features lie more than 0.5 deviations from where they lay in training: 'income'"),
+        (spread, r"Values of 1 of 3 features are spread more than 2 times as wide, .*: 'income' \(20.0\)"),
+        (renamed, "160 values of 'home_town' are new to the encoder"),
+    ],
+)
+def test_a_graph_that_is_unlike_is_told(
+    change_columns: Callable[[Columns], None], warning: str, trained: Path, tmp_path: Path
+) -> None:
+    columns, links = drawn(0)
+    change_columns(columns)
+    made = on(trained, tmp_path, columns, links)
+    assert [said for said in made.warnings if re.search(warning, said)], made.warnings
+    assert json.loads((made.folder / "run.json").read_text())["embedded"]["warnings"] == list(made.warnings)
+
+
+def test_a_secret_that_is_not_there_is_said_and_the_rest_audited(trained: Path, tmp_path: Path) -> None:
+    columns, links = drawn(0)
+    del columns["tribe"]
+    made = on(trained, tmp_path, columns, links)
+    assert made.secrets == ("links",)
+    assert len(made.unseen) == 1
+    assert made.unseen[0].startswith("tribe was not audited: the graph has no 'tribe'")
+    assert json.loads((made.folder / "run.json").read_text())["scores"]["utility"] is not None
+    assert [file.name for file in review(made.folder, made.secrets, "quick")] == ["audit.links.json"]
+    with pytest.raises(GraphveilError, match="'tribe' has not been audited"):
+        release(made.folder, tmp_path / "release")
+
+
+def test_without_a_utility_nobody_can_say_whether_it_is_kept(trained: Path, tmp_path: Path) -> None:
+    columns, links = drawn(0)
+    del columns["guild"]
+    made = on(trained, tmp_path, columns, links)
+    assert json.loads((made.folder / "run.json").read_text())["scores"]["utility"] is None
+    found = review(made.folder, made.secrets, "quick")
+    assert all("utility unknown" in {flag.name for flag in audit.flags} for audit in found.values())
+
+
+def test_too_few_links_are_embedded_and_not_audited(trained: Path, tmp_path: Path) -> None:
+    columns, links = drawn(0)
+    made = on(trained, tmp_path, columns, links[:10])
+    assert made.secrets == ()
+    assert len(made.unseen) == 2
+    assert "10 distinct links" in made.unseen[0]
+    assert any("links on average" in warning for warning in made.warnings)
+    with pytest.raises(GraphveilError, match="10 distinct links"):
+        review(made.folder, ["links"], "quick")
+
+
+def test_features_learned_a_node_fit_no_other_graph(trained: Path, tables: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained, tmp_path / "run")
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    change(
+        tmp_path / "run" / "run.json", reading=record["reading"] | {"missing": "embedding"}, encoding={"columns": []}
+    )
+    with pytest.raises(GraphveilError, match="knows nothing of others"):
+        embed(tmp_path / "run", str(tables), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_finished_run_is_not_overwritten(trained: Path, tables: Path) -> None:
+    before = (trained / "run.json").read_bytes()
+    with pytest.raises(GraphveilError, match="holds a finished run"):
+        embed(trained, str(tables), trained)
+    assert (trained / "run.json").read_bytes() == before
+
+
+def test_options_of_reading_override_those_of_the_run(trained: Path, tmp_path: Path) -> None:
+    columns, links = drawn(0)
+    columns["clan"] = columns.pop("guild")
+    with_label = on(trained, tmp_path, columns, links, reading=Reading(label="clan"))
+    assert with_label.warnings == ()
+    assert np.array_equal(with_label.z.numpy(), np.load(trained / "embeddings.npy"))
+
+
+def test_on_the_command_line(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    columns, links = drawn(0)
+    del columns["tribe"]
+    newer = write_tables(tmp_path / "newer", columns, links)
+    words = ["embed", str(trained), str(newer), "--out", str(tmp_path / "out"), "--panel", "quick", "--device", "cpu"]
+    monkeypatch.setattr(sys, "argv", ["graphveil", *words])
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit) as left:
+        cli.run()
+    said, err = capfd.readouterr()
+    assert (left.value.code or 0, err) == (0, "")
+    assert "160 nodes, of which 160 are in the run too" in said
+    assert "tribe was not audited: the graph has no 'tribe'" in said
+    assert "What the embeddings tell about links" in said
+    assert (tmp_path / "out" / "audit.links.json").exists()
+
+
+def graph_of(x: torch.Tensor, degree: int = 4) -> Data:
+    nodes = x.size(0)
+    around = torch.arange(nodes)
+    edges = [torch.stack([around, (around + step) % nodes]) for step in range(1, degree // 2 + 1)]
+    return Data(x=x, edge_index=torch.cat(edges, dim=1))
+
+
+def test_a_summary_is_of_the_columns_dense_or_sparse() -> None:
+    x = torch.tensor([[0.0, 1.0, 5.0], [2.0, 0.0, 5.0], [4.0, 0.0, 5.0], [0.0, 0.0, 5.0], [4.0, 0.0, 5.0]])
+    found = summary(graph_of(x))
+    assert found["nodes"] == 5
+    assert found["mean_degree"] == 4
+    assert found["mean"] == [2.0, 0.2, 5.0]
+    assert found["deviation"] == pytest.approx([3.2**0.5, 0.4, 0.0], rel=1e-5)
+    share = 0.2  # a coin's kurtosis is (1 - 3 p (1 - p)) / (p (1 - p))
+    assert found["kurtosis"][1] == pytest.approx((1 - 3 * share * (1 - share)) / (share * (1 - share)), rel=1e-5)
+    assert summary(graph_of(x.to_sparse_csr())) == found
+    json.dumps(found)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_chance_alone_raises_no_alarm(seed: int) -> None:
+    """500 rare columns and 50 wide ones, of which another draw of 60 nodes is compared with 2,000."""
+    random = torch.Generator().manual_seed(seed)
+
+    def draw(nodes: int) -> Data:
+        rare = (torch.rand(nodes, 500, generator=random) < 0.01).float()
+        return graph_of(torch.cat([rare, torch.randn(nodes, 50, generator=random)], dim=1))
+
+    assert differences(summary(draw(2000)), draw(60), Encoding()) == []
+
+
+def test_the_worst_columns_are_named() -> None:
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(500, 5, generator=random)
+    x = (x - x.mean(dim=0)) / x.std(dim=0, correction=0)
+    newer = x * torch.tensor([1, 1, 1, 1, 5.0]) + torch.tensor([0, 3, 9, 0, 0.0])
+    columns = (
+        Column("age", "number", 1),
+        Column("town", "category", 3, categories=("a", "b", "c")),
+        Column("k", "number", 1),
+    )
+    told = differences(summary(graph_of(x)), graph_of(newer, degree=10), Encoding(columns))
+    assert len(told) == 3
+    assert told[0] == "A node has 10.0 links on average, where it had 4.0 in training."
+    assert told[1].startswith("Values of 2 of 5 features lie more than 0.5")
+    assert told[1].endswith(": 'town b' (9.0), 'town a' (3.0).")
+    assert told[2].endswith(": 'k' (5.0).")
+    never = differences(summary(graph_of(torch.ones(50, 1))), graph_of(torch.full((50, 1), 1.1)), Encoding())
+    assert never == [
+        "Values of 1 of 1 features lie more than 0.5 deviations from where they lay in training: 'feature 0' (100.0)."
+    ]
+
+
+def test_the_graph_of_the_test_is_read_as_it_was_written(tables: Path) -> None:
+    graph = open_graph(str(tables), READING)
+    assert graph.origin.ids.to_pylist() == NAMES
+    assert graph.x.size(1) == 3
