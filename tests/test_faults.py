@@ -463,6 +463,7 @@ class Killer:
     forks: Forks
     folder: Path
     pick: random.Random
+    chains: int = 0
     kills: int = 0
     half_written: int = 0
     lost: list[str] = field(default_factory=list)
@@ -471,7 +472,8 @@ class Killer:
     def chain(self, verb: str, kills: int) -> None:
         """So many kills in one folder, one after the other."""
         whole, length = self.undisturbed(verb)
-        out = self.fresh(verb, f"{verb} {self.kills}")
+        self.chains += 1
+        out = self.fresh(verb, f"{verb} {self.chains}")
         before: dict[Path, Any] = {}
         for _ in range(kills):
             program = self.one(verb, out, length)
