@@ -17,6 +17,7 @@ from torch import Tensor
 
 from graphveil.data.origin import Reading
 from graphveil.data.readers.assemble import RESERVED, Found
+from graphveil.data.readers.columns import are_names
 from graphveil.data.readers.distrust import MOST_BYTES, MOST_COLUMNS, brief, check_expansion, check_file, unreadable
 from graphveil.data.readers.links import Links
 from graphveil.errors import GraphveilError
@@ -26,9 +27,6 @@ MOST_NODES = 1 << 31
 
 MOST_MEMBERS = 1000
 """Arrays in one file."""
-
-MOST_CLASSES = 1000
-"""Different values of an array that is taken for classes without being asked for."""
 
 MOST_GAPS = 1000
 """Nodes for each end of a link, where only links say which nodes there are."""
@@ -88,7 +86,7 @@ def read_arrays(source: Any, reading: Reading, name: str = "the graph") -> Found
     notes = [f"{count:,} nodes, numbered from 0." if ids is None else f"{count:,} nodes by their ids."]
     if gone := [key for key in parts if key not in columns]:
         notes.append(f"Not read: {', '.join(gone[:10])}.")
-    links = Links(pairs, lambda row: f"{name}, link {row},", _weights(weights, pairs, name))
+    links = Links(pairs, lambda row: f"{name}, link {row}", _weights(weights, pairs, name))
     own = pa.array(np.arange(count)) if ids is None else _own(ids, name)
     return Found(name, own, links, columns, features, label if label in columns else None, attributes, notes)
 
@@ -155,8 +153,7 @@ def _columns(
                     f"{key!r} has shape {values.shape}: expected one value for each of {count:,} nodes."
                 )
             continue
-        few = len(column.unique()) <= max(2, min(MOST_CLASSES, count // 2))
-        classes = key not in RESERVED and few and not pa.types.is_floating(column.type)
+        classes = key not in RESERVED and not pa.types.is_floating(column.type) and not are_names(column)
         if key in asked or classes:
             columns[key] = column
         if key not in asked and classes:

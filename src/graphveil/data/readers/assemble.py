@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -99,12 +98,8 @@ def _guessed_label(found: Found, notes: list[str]) -> str | None:
     if name is None:
         return None
     column = found.columns[name]
-    try:
-        different = len(pc.unique(column))
-    except pa.ArrowException:
-        return None
-    if different > max(2, len(column) // 2):
-        notes.append(f"{name!r} is not taken for the labels: {different:,} of its values differ.")
+    if encode.are_names(column):
+        notes.append(f"{name!r} is not taken for the labels: its values are names rather than classes.")
         return None
     notes.append(f"Labels are the column {name!r}.")
     return name

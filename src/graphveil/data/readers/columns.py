@@ -93,6 +93,15 @@ def words(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     return pc.if_else(missing, pa.scalar(None, pa.string()), text)
 
 
+def are_names(column: pa.ChunkedArray) -> bool:
+    """Whether values tell nodes apart rather than put them into classes."""
+    if pa.types.is_nested(column.type):
+        return True
+    known = pc.drop_null(column)
+    different = len(known.unique())
+    return different > max(2 if different == len(known) else FEW_CATEGORIES, min(MOST_CATEGORIES, len(known) // 2))
+
+
 def classes(column: pa.ChunkedArray, name: str, bins: int | None, numeric_labels: bool = False) -> Classes:
     """Values as classes 0, 1, ... in the order of their names, or of the numbers.
 
@@ -314,7 +323,9 @@ def _add_words(pieces: Pieces, name: str, column: pa.ChunkedArray, rows: int, no
         notes.append(f"{name!r} is no feature: it holds {column.type}.")
         return
     names = sorted(value for value in pc.unique(text).to_pylist() if value is not None)
-    if len(names) > max(FEW_CATEGORIES, min(MOST_CATEGORIES, rows // 10)):
+    if len(names) > 2 and len(names) == rows - text.null_count:
+        notes.append(f"{name!r} is no feature: every word is another.")
+    elif len(names) > max(FEW_CATEGORIES, min(MOST_CATEGORIES, rows // 10)):
         notes.append(f"{name!r} is no feature: it has {len(names):,} different words.")
     elif len(names) < 2 and not text.null_count:
         notes.append(f"{name!r} is no feature: all its words are the same.")

@@ -39,7 +39,7 @@ def simple_links(links: Links, reading: Reading, notes: list[str]) -> Tensor:
     if count := int(loop.sum()):
         if reading.loops == "refuse":
             raise GraphveilError(
-                f"{_first(links, loop)} links a node to itself, one of {_some(count, 'such row')}: take them out, or"
+                f"{_first(links, loop)}, links a node to itself, one of {_some(count, 'such row')}: take them out, or"
                 " say --loops drop."
             )
         notes.append(f"{_some(count, 'loop')} dropped.")
@@ -51,7 +51,7 @@ def simple_links(links: Links, reading: Reading, notes: list[str]) -> Tensor:
     if count := ends.size(1) - codes.numel():
         if reading.duplicates == "refuse":
             raise GraphveilError(
-                f"{links.place(_first_repeated(ends))} repeats a link, one of {_some(count, 'such row')}: take them"
+                f"{links.place(_first_repeated(ends))}, repeats a link, one of {_some(count, 'such row')}: take them"
                 " out, or say --duplicates drop."
             )
         notes.append(f"{_some(count, 'repeated link')} dropped.")
@@ -66,14 +66,14 @@ def simple_links(links: Links, reading: Reading, notes: list[str]) -> Tensor:
 def _heavy(links: Links, reading: Reading, notes: list[str]) -> Links:
     """Those that weigh enough."""
     if reading.min_weight is None:
-        if links.weights is not None:
+        if links.weights is not None and (links.weights != 1).any():
             notes.append("Weights of links are not used, but by --min-weight.")
         return links
     if links.weights is None:
         raise GraphveilError("a least weight is asked for, but the links have no weight: name its column by --weight.")
     unknown = np.isnan(links.weights)
     if unknown.any():
-        raise GraphveilError(f"{links.place(int(unknown.argmax()))} has a link without a weight: give it one.")
+        raise GraphveilError(f"{links.place(int(unknown.argmax()))}, has a link without a weight: give it one.")
     heavy = np.flatnonzero(links.weights >= reading.min_weight)
     if count := len(links.weights) - len(heavy):
         notes.append(f"{_some(count, 'link')} lighter than {reading.min_weight:g} dropped.")
@@ -92,7 +92,7 @@ def _directions(pairs: Tensor, both: Tensor, links: Links, reading: Reading, not
             notes.append(f"{_some(gone, 'link')} of one direction only dropped.")
         return pairs[both]
     if count:
-        notes.append(f"{_some(count, 'link')} come in both directions and count once.")
+        notes.append(f"{_some(count, 'link')} {'comes' if count == 1 else 'come'} in both directions: taken once.")
     elif links.directed and distinct.numel():
         notes.append("Each link comes in one direction and is taken for both.")
     return distinct

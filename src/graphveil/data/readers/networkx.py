@@ -55,7 +55,7 @@ def read_networkx(graph: Graph, reading: Reading, name: str = "the graph") -> Fo
     notes = [f"A {'directed' if graph.is_directed() else 'undirected'} graph of {len(nodes):,} nodes."]
     links = Links(
         ends,
-        lambda row: f"{name}, link {_short(pairs[row])},",
+        lambda row: f"{name}, link {_short(pairs[row])}",
         _weights(graph, reading.weight, name),
         graph.is_directed(),
     )

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -50,29 +50,30 @@ class TextTable:
         if not self.body.strip():
             return pa.table({name: pa.array([], pa.string()) for name in columns})
         try:
-            table = self._parsed(columns, {name: pa.string() for name in texts})
-        except pa.ArrowInvalid as error:
-            if "conversion error" not in str(error):
-                raise self._fault(error) from error
-            try:  # a column looked like numbers at first
-                table = _numbers(self._parsed(columns, {name: pa.string() for name in columns}), texts)
-            except pa.ArrowException as again:
-                raise self._fault(again) from again
+            table = self._typed(columns, texts)
         except pa.ArrowException as error:
             raise self._fault(error) from error
-        if (
-            re.search(rb"[%s] | [%s]" % ((re.escape(self.delimiter).encode(),) * 2), self.body)
-            and self.delimiter != " "
-        ):
-            table = _trimmed(table)
-        return table
+        mark = self.delimiter.encode()
+        parted = mark != b" " and (mark + b" " in self.body or b" " + mark in self.body)
+        return _trimmed(table) if parted else table
 
     def place(self, row: int) -> str:
         """Where a row stands in the file, for a sentence."""
-        number = next((line for at, (line, _) in enumerate(self._rows()) if at == row), self.before + row + 1)
+        try:
+            number = next(line for at, (line, _) in enumerate(self._rows()) if at == row)
+        except (csv.Error, StopIteration):
+            number = self.before + row + 1
         return f"{self.file}, line {number}"
 
-    def _parsed(self, columns: Sequence[str], types: dict[str, pa.DataType]) -> pa.Table:
+    def _typed(self, columns: Sequence[str], texts: Sequence[str]) -> pa.Table:
+        try:
+            return self._parsed(columns, texts)
+        except pa.ArrowInvalid as error:
+            if "conversion error" not in str(error):
+                raise
+        return _numbers(self._parsed(columns, columns), texts)  # a column looked like numbers at first
+
+    def _parsed(self, columns: Sequence[str], texts: Sequence[str]) -> pa.Table:
         quoted = self.delimiter != " " and b'"' in self.body
         table: pa.Table = pa_csv.read_csv(
             pa.BufferReader(self.body),
@@ -83,14 +84,19 @@ class TextTable:
                 delimiter=self.delimiter, quote_char='"' if quoted else False, newlines_in_values=quoted
             ),
             pa_csv.ConvertOptions(
-                include_columns=list(columns), column_types=types, null_values=list(MISSING), strings_can_be_null=False
+                include_columns=list(columns),
+                column_types={name: pa.string() for name in texts},
+                null_values=list(MISSING),
+                strings_can_be_null=False,
             ),
         )
         return table
 
-    def _rows(self) -> "csv._reader":  # type: ignore[name-defined]
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Each row with its line, slowly: to say where a fault is."""
         lines = io.StringIO(self.body.decode("utf-8"), newline="")
-        rows = csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_MINIMAL)
+        quoting = csv.QUOTE_NONE if self.delimiter == " " else csv.QUOTE_MINIMAL
+        rows = csv.reader(lines, delimiter=self.delimiter, quoting=quoting)
         before = rows.line_num
         for row in rows:
             line, before = self.before + before + 1, rows.line_num

@@ -1,0 +1,49 @@
+"""What the tests of the readers share: tables written out in full, and a graph to be written in every format."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import graphveil as gv
+
+EDGES = "source,target\nann,bob\nbob,cid\ncid,dee\n"
+NODES = "id,age,city,gender,label\nann,20,rome,f,x\nbob,30,oslo,m,y\ncid,,rome,,x\ndee,40,oslo,f,y\n"
+
+
+def tables(folder: Path, edges: str = EDGES, nodes: str | None = NODES) -> Path:
+    """A folder with edges.csv, and nodes.csv unless there is none."""
+    (folder / "edges.csv").write_text(edges, encoding="utf-8")
+    if nodes is not None:
+        (folder / "nodes.csv").write_text(nodes, encoding="utf-8")
+    return folder
+
+
+def links(graph: Data) -> list[tuple[object, object]]:
+    """Links by the nodes' own ids, each once, in order."""
+    ids = graph.origin.ids.to_pylist()
+    u, v = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]].tolist()
+    return sorted((ids[a], ids[b]) for a, b in zip(u, v, strict=True))
+
+
+def small() -> Data:
+    """Five nodes in two groups, with one label and one attribute unknown."""
+    edge_index = torch.tensor([[0, 0, 1, 3, 2, 4], [1, 2, 2, 4, 0, 3]])
+    x = torch.tensor([[0.5, 1.0], [0.0, -2.0], [3.0, 0.25], [0.0, 0.0], [1.0, 8.0]])
+    return Data(
+        x=x, edge_index=edge_index, y=torch.tensor([0, 0, 1, 1, -1]), gender=torch.tensor([1, 0, -1, 0, 1])
+    )
+
+
+SMALL_LINKS = [(0, 1), (0, 2), (1, 2), (3, 4)]
+
+
+def refusal(source: object, **options: object) -> str:
+    """The sentence with which a source is refused."""
+    with pytest.raises(gv.GraphveilError) as caught:
+        gv.read_graph(source, **options)
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    assert len(sentence) < 1000
+    return sentence
