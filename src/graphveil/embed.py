@@ -71,8 +71,6 @@ def embed(
     reading = None if is_named(graph) else _reading(record, reading or Reading())
     found = open_graph(graph, reading, root, encoding=encoding)
     warnings = [*_about_columns(found), *_unlike(record, found, encoding)]
-    if veil.utility == "links":
-        warnings.append("Messages pass along the very links that are scored, so that these read better than new ones.")
     z = veil.transform(found)
     parts = _parts(veil, found)
     results = {
@@ -129,12 +127,19 @@ def _fault(graph: Data, name: str) -> str | None:
 
 
 def _scores(veil: Veil, graph: Data, parts: _Parts, z: Tensor) -> dict[str, Any]:
-    """The utility's own head on this graph, and the adversaries if none of their secrets is missing."""
+    """The utility's own head on this graph, and the adversaries if none of their secrets is missing.
+
+    Where links are kept, messages pass along a part of them alone here: the links that are scored must be new.
+    """
     if parts.split is None or veil.utility not in parts.targets:
         return {"utility": None, "utility_metric": None, "utility_chance": None, "secrets": []}
+    split = parts.split
+    if veil.utility == "links":
+        split = replace(split, message_edges="train")
+        z = veil.transform(graph, split)
     if not parts.unseen:
-        return asdict(veil.score(graph, parts.split))
-    utility = utility_target(veil.utility, graph, [parts.split], torch.device("cpu"))
+        return asdict(veil.score(graph, split))
+    utility = utility_target(veil.utility, graph, [split], torch.device("cpu"))
     value = float(read_target(utility, veil.modules_["utility"].cpu(), z, utility.test))
     chance = float(guessing(utility, utility.test))
     return {"utility": value, "utility_metric": utility.metric, "utility_chance": chance, "secrets": []}

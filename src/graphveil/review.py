@@ -156,7 +156,8 @@ def encoder_controls(folder: Path, graph: Data, split: Split) -> tuple[dict[str,
                 return {name: kept.get_tensor(name) for name in kept.keys()}, ()  # noqa: SIM118 - not a dict
     except (OSError, SafetensorError):
         pass
-    controls = {"untrained encoder": start([veil], graph, [split]).embed().cpu()}
+    learned = replace(split, message_edges="train") if veil.utility == "links" else split  # scored links stay unseen
+    controls = {"untrained encoder": start([veil], graph, [learned]).embed().cpu()}
     if veil.tradeoff < 1:
         plain = Veil(
             veil.utility,
@@ -168,7 +169,7 @@ def encoder_controls(folder: Path, graph: Data, split: Split) -> tuple[dict[str,
             recipe=veil.recipe,
             seed=veil.seed,
         )
-        controls["unprotected encoder"] = plain.fit(graph, split).transform(graph, split)
+        controls["unprotected encoder"] = plain.fit(graph, learned).transform(graph, split)
     write_tensors(file, controls, {"run": run})
     return controls, ()
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,18 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+import graphveil as gv
 from graphveil import cli
 from graphveil.audit.embeddings import check_embeddings
+from graphveil.data import Split
 from graphveil.data.catalog import open_graph
 from graphveil.data.origin import Column, Encoding, Reading
 from graphveil.data.summary import differences, summary
 from graphveil.embed import Embedded, embed
 from graphveil.errors import GraphveilError
 from graphveil.release import release
-from graphveil.review import review
+from graphveil.review import encoder_controls, graph_of, review
+from graphveil.run import protect
 from tests.release.made import NAMES, NODES, READING, change, drawn, write_tables
 
 Columns = dict[str, list[Any]]
@@ -74,6 +78,26 @@ def test_what_was_embedded_is_audited_and_released_like_a_run(trained: Path, tmp
         change(file, flags=[], origin={"panel": "full"})
     card = (release(made.folder, tmp_path / "release").folder / "CARD.md").read_text()
     assert "trained on another graph, or an older one" in card
+
+
+def test_links_that_are_kept_are_scored_on_new_ones_and_embedded_along_all(tables: Path, tmp_path: Path) -> None:
+    graph = open_graph(str(tables), READING)
+    targets = ["links", "tribe"]
+    split = Split.proportional(graph, 0, message_edges="train", targets=targets)
+    veil = gv.Veil("links", "tribe", seed=0, device="cpu")
+    veil.recipe = veil.recipe.but(rounds=6, warmup=2, evaluate_every=2, hidden_channels=8, out_channels=4)
+    source = {"graph": str(tables), "reading": asdict(READING), "split": "proportional"}
+    run = protect(veil, graph, split, tmp_path / "run", source=source)
+    made = embed(tmp_path / "run", str(tables), tmp_path / "out", device="cpu")
+    assert made.z.equal(veil.transform(graph))
+    assert not made.z.equal(run.z)
+    record = json.loads((made.folder / "run.json").read_text())
+    assert record["scores"] == json.loads((tmp_path / "run" / "run.json").read_text())["scores"]
+    assert record["message_edges"] == "all"
+    controls, notes = encoder_controls(made.folder, *graph_of(made.folder, record))
+    assert notes == ()
+    assert set(controls) == {"untrained encoder", "unprotected encoder"}
+    review(made.folder, attacks="quick")
 
 
 def without(name: str) -> Callable[[Columns], None]:
@@ -198,7 +222,7 @@ def test_on_the_command_line(
     assert (tmp_path / "out" / "audit.links.json").exists()
 
 
-def graph_of(x: torch.Tensor, degree: int = 4) -> Data:
+def ring(x: torch.Tensor, degree: int = 4) -> Data:
     nodes = x.size(0)
     around = torch.arange(nodes)
     edges = [torch.stack([around, (around + step) % nodes]) for step in range(1, degree // 2 + 1)]
@@ -207,14 +231,14 @@ def graph_of(x: torch.Tensor, degree: int = 4) -> Data:
 
 def test_a_summary_is_of_the_columns_dense_or_sparse() -> None:
     x = torch.tensor([[0.0, 1.0, 5.0], [2.0, 0.0, 5.0], [4.0, 0.0, 5.0], [0.0, 0.0, 5.0], [4.0, 0.0, 5.0]])
-    found = summary(graph_of(x))
+    found = summary(ring(x))
     assert found["nodes"] == 5
     assert found["mean_degree"] == 4
     assert found["mean"] == [2.0, 0.2, 5.0]
     assert found["deviation"] == pytest.approx([3.2**0.5, 0.4, 0.0], rel=1e-5)
     share = 0.2  # a coin's kurtosis is (1 - 3 p (1 - p)) / (p (1 - p))
     assert found["kurtosis"][1] == pytest.approx((1 - 3 * share * (1 - share)) / (share * (1 - share)), rel=1e-5)
-    assert summary(graph_of(x.to_sparse_csr())) == found
+    assert summary(ring(x.to_sparse_csr())) == found
     json.dumps(found)
 
 
@@ -225,7 +249,7 @@ def test_chance_alone_raises_no_alarm(seed: int) -> None:
 
     def draw(nodes: int) -> Data:
         rare = (torch.rand(nodes, 500, generator=random) < 0.01).float()
-        return graph_of(torch.cat([rare, torch.randn(nodes, 50, generator=random)], dim=1))
+        return ring(torch.cat([rare, torch.randn(nodes, 50, generator=random)], dim=1))
 
     assert differences(summary(draw(2000)), draw(60), Encoding()) == []
 
@@ -240,13 +264,13 @@ def test_the_worst_columns_are_named() -> None:
         Column("town", "category", 3, categories=("a", "b", "c")),
         Column("k", "number", 1),
     )
-    told = differences(summary(graph_of(x)), graph_of(newer, degree=10), Encoding(columns))
+    told = differences(summary(ring(x)), ring(newer, degree=10), Encoding(columns))
     assert len(told) == 3
     assert told[0] == "A node has 10.0 links on average, where it had 4.0 in training."
     assert told[1].startswith("Values of 2 of 5 features lie more than 0.5")
     assert told[1].endswith(": 'town b' (9.0), 'town a' (3.0).")
     assert told[2].endswith(": 'k' (5.0).")
-    never = differences(summary(graph_of(torch.ones(50, 1))), graph_of(torch.full((50, 1), 1.1)), Encoding())
+    never = differences(summary(ring(torch.ones(50, 1))), ring(torch.full((50, 1), 1.1)), Encoding())
     assert never == [
         "Values of 1 of 1 features lie more than 0.5 deviations from where they lay in training: 'feature 0' (100.0)."
     ]

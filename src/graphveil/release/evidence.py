@@ -121,7 +121,7 @@ def gather(run: Path, limits: Limits) -> Evidence:
         except FileNotFoundError:
             audits[secret] = audit = None
             objections.append(f"the secret {secret!r} has not been audited")
-        except (OSError, ValueError, OverflowError, RecursionError) as error:
+        except (OSError, ValueError, OverflowError) as error:
             audits[secret] = audit = None
             reason = error.strerror if isinstance(error, OSError) else str(error)
             objections.append(f"the audit of {secret!r} cannot be read ({reason})")
