@@ -1,7 +1,7 @@
 """Time and memory of reading somebody's own graph: `python -m benchmarks.reading`.
 
-A graph with skewed degrees is written as Parquet and as CSV, with whole numbers and with words for ids, and each is read
-and checked in a process of its own. Half a million nodes and five million links must cost half of a million and ten.
+A graph with skewed degrees is written as Parquet and as CSV, with whole numbers and with words for ids, and each is
+read and checked in a process of its own: a tenth of it, and all of it.
 """
 
 import json

@@ -1,6 +1,7 @@
 """What the tests of the readers share: tables written out in full, and a graph to be written in every format."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -31,15 +32,13 @@ def small() -> Data:
     """Five nodes in two groups, with one label and one attribute unknown."""
     edge_index = torch.tensor([[0, 0, 1, 3, 2, 4], [1, 2, 2, 4, 0, 3]])
     x = torch.tensor([[0.5, 1.0], [0.0, -2.0], [3.0, 0.25], [0.0, 0.0], [1.0, 8.0]])
-    return Data(
-        x=x, edge_index=edge_index, y=torch.tensor([0, 0, 1, 1, -1]), gender=torch.tensor([1, 0, -1, 0, 1])
-    )
+    return Data(x=x, edge_index=edge_index, y=torch.tensor([0, 0, 1, 1, -1]), gender=torch.tensor([1, 0, -1, 0, 1]))
 
 
 SMALL_LINKS = [(0, 1), (0, 2), (1, 2), (3, 4)]
 
 
-def refusal(source: object, **options: object) -> str:
+def refusal(source: object, /, **options: Any) -> str:
     """The sentence with which a source is refused."""
     with pytest.raises(gv.GraphveilError) as caught:
         gv.read_graph(source, **options)

@@ -54,7 +54,9 @@ def test_the_order_of_the_nodes_is_kept(tmp_path: Path, order: str) -> None:
         (["Zoë", "李", "a b"], ["Zoë", "李", "a b"]),
     ],
 )
-def test_ids_are_numbers_only_if_all_are_plainly_written(tmp_path: Path, written: list[str], expected: list[object]) -> None:
+def test_ids_are_numbers_only_if_all_are_plainly_written(
+    tmp_path: Path, written: list[str], expected: list[object]
+) -> None:
     a, b, c = written
     graph = gv.read_graph(tables(tmp_path, f"u,v\n{a},{b}\n{b},{c}\n", f"id\n{a}\n{b}\n{c}\n"))
     assert graph.origin.ids.to_pylist() == expected
@@ -128,7 +130,9 @@ def test_lists_of_links_as_people_write_them(tmp_path: Path, text: str) -> None:
 
 def test_gz_is_unpacked(tmp_path: Path) -> None:
     (tmp_path / "edges.csv.gz").write_bytes(gzip.compress(EDGES.encode()))
-    (tmp_path / "nodes.tsv.gz").write_bytes(gzip.compress(b"id\tz\nann\t1\nbob\t2\n") + gzip.compress(b"cid\t3\ndee\t4\n"))
+    (tmp_path / "nodes.tsv.gz").write_bytes(
+        gzip.compress(b"id\tz\nann\t1\nbob\t2\n") + gzip.compress(b"cid\t3\ndee\t4\n")
+    )
     graph = gv.read_graph(tmp_path)
     assert links(graph) == [("ann", "bob"), ("bob", "cid"), ("cid", "dee")]
     assert graph.x.size(1) == 1
@@ -215,7 +219,9 @@ def test_names_come_before_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert open_graph("./karate").x.size(0) == 4
     with pytest.raises(gv.GraphveilError, match=r"say ./karate for a folder"):
         open_graph("karate", gv.Reading(label="x"))
-    with pytest.raises(gv.GraphveilError, match=r"unknown graph 'karat': give a file, a folder or one of cora.*'karate'"):
+    with pytest.raises(
+        gv.GraphveilError, match=r"unknown graph 'karat': give a file, a folder or one of cora.*'karate'"
+    ):
         open_graph("karat")
     with pytest.raises(gv.GraphveilError, match="cannot read 'no/such': No such file"):
         open_graph("no/such")
@@ -229,7 +235,9 @@ words = st.text(st.characters(blacklist_categories=("Cs", "Cc"), blacklist_chara
     ids=st.lists(words.map(str.strip).filter(bool), min_size=2, max_size=8, unique=True),
     ends=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=12),
 )
-def test_any_words_come_back_as_ids(tmp_path_factory: pytest.TempPathFactory, ids: list[str], ends: list[tuple[int, int]]) -> None:
+def test_any_words_come_back_as_ids(
+    tmp_path_factory: pytest.TempPathFactory, ids: list[str], ends: list[tuple[int, int]]
+) -> None:
     """Quoted, any word without a quotation mark is an id, and the links are those that were written."""
     folder = tmp_path_factory.mktemp("words")
     pairs = [(ids[a % len(ids)], ids[b % len(ids)]) for a, b in ends]

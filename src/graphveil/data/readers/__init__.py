@@ -23,7 +23,9 @@ from graphveil.errors import GraphveilError, unknown
 __all__ = ["read_graph"]
 
 
-def read_graph(source: Any, /, reading: Reading | None = None, encoding: Encoding | None = None, **options: Any) -> Data:
+def read_graph(
+    source: Any, /, reading: Reading | None = None, encoding: Encoding | None = None, **options: Any
+) -> Data:
     """A graph of somebody's own, as PyG's `Data` with `x`, `edge_index`, `y` and a class tensor for each attribute.
 
     What was guessed, dropped and encoded is told in `graph.origin.notes`; the nodes' own ids are `graph.origin.ids`.

@@ -12,9 +12,10 @@ from graphveil.data.graph import UNKNOWN, both_directions, check_graph
 from graphveil.data.origin import Column, Encoding, Origin, Reading
 from graphveil.data.readers import columns as encode
 from graphveil.data.readers.columns import Classes, Matrix, Pieces
+from graphveil.data.readers.distrust import listed, no_column
 from graphveil.data.readers.links import Links, simple_links
 from graphveil.data.sparse import identity
-from graphveil.errors import GraphveilError, unknown
+from graphveil.errors import GraphveilError
 
 RESERVED = ("x", "y", "edge_index", "num_nodes", "origin", "links", "labels")
 """Names of a graph's own parts, which no attribute may have."""
@@ -33,6 +34,7 @@ class Found:
         matrix: features that came as one matrix; it is taken as it is.
         label: the column that the source itself calls its labels.
         attributes: columns that are classes in the source itself, so that they are kept without being asked for.
+        unread: columns that are there but were not read, since nobody asked for them.
         notes: what the reader did.
     """
 
@@ -43,6 +45,7 @@ class Found:
     matrix: Matrix | None = None
     label: str | None = None
     attributes: Sequence[str] = ()
+    unread: Sequence[str] = ()
     notes: Sequence[str] = ()
 
 
@@ -83,7 +86,7 @@ def _targets(found: Found, reading: Reading, notes: list[str], encoding: Encodin
         if column in found.columns:
             targets[name] = column
         elif encoding is None:
-            raise unknown(f"column of {found.name}", column, [*found.columns] or ["none: it has no node columns"])
+            raise no_column(found.name, column, [*found.columns, *found.unread])
         else:
             notes.append(f"There is no column {column!r}: {name} is left out.")
     for name in reading.bins:
@@ -111,10 +114,8 @@ def _classes(
     values = found.columns[column]
     if encoding is not None and name in encoding.classes:
         classes = encode.classes_like(values, column, encoding.classes[name], encoding.cuts.get(name))
-        known = len(values) - (encode.words(values, column).null_count if encode.numbers(values) is None else 0)
-        lost = known - int((classes.codes != UNKNOWN).sum())
-        if lost > 0 and encode.numbers(values) is None:
-            notes.append(f"{lost:,} values of {column!r} are new to the encoder and count as unknown.")
+        if classes.lost:
+            notes.append(f"{classes.lost:,} values of {column!r} are new to the encoder and count as unknown.")
         return classes
     bins = reading.bins.get(name, reading.bins.get(column))
     classes = encode.classes(values, column, bins, numeric_labels=name == "labels" or name in found.attributes)
@@ -126,8 +127,8 @@ def _classes(
 
 def _features(found: Found, reading: Reading, encoding: Encoding | None, taken: set[str], notes: list[str]) -> Pieces:
     for name in (*(reading.features or ()), *reading.drop):
-        if name not in found.columns and encoding is None:
-            raise unknown(f"column of {found.name}", name, [*found.columns] or ["none: it has no node columns"])
+        if name not in found.columns and name not in found.unread and encoding is None:
+            raise no_column(found.name, name, [*found.columns, *found.unread])
     free = [name for name in found.columns if name not in taken and name not in reading.drop]
     asked = free if reading.features is None else [name for name in reading.features if name not in reading.drop]
     for name in asked:
@@ -148,22 +149,15 @@ def _features(found: Found, reading: Reading, encoding: Encoding | None, taken: 
 
 
 def _features_like(found: Found, encoding: Encoding, taken: set[str], notes: list[str]) -> Pieces:
-    pieces = Pieces()
-    for column in encoding.columns:
-        if column.name == "x" and column.kind == "matrix" and found.matrix is not None:
-            encode.check_width("x", found.matrix.shape[1], column.width)
-            pieces.add(column, found.matrix)
-        else:
-            pieces.add(column, encode.features_like(found.columns, [column], len(found.ids), notes)[0])
+    columns = dict(found.columns)
+    if found.matrix is not None:
+        columns["x"] = found.matrix
+    pieces = encode.features_like(columns, encoding.columns, len(found.ids), notes)
     names = {column.name for column in encoding.columns}
     names |= {name for column in encoding.columns if column.kind == "matrix" for name in column.categories}
     if extra := [name for name in found.columns if name not in names | taken]:
-        notes.append(f"Not known to the encoder, and ignored: {', '.join(map(repr, extra[:5]))}{_more(extra)}.")
+        notes.append(f"Not known to the encoder, and ignored: {listed(extra)}.")
     return pieces
-
-
-def _more(names: Sequence[str]) -> str:
-    return f" and {len(names) - 5:,} more" if len(names) > 5 else ""
 
 
 def _missing(pairs: Tensor, rows: int, reading: Reading, notes: list[str]) -> Tensor:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from graphveil.data.graph import UNKNOWN
 from graphveil.data.origin import Column, Encoding
-from graphveil.data.readers.distrust import MOST_BYTES, MOST_COLUMNS
+from graphveil.data.readers.distrust import MOST_BYTES, MOST_COLUMNS, listed
 from graphveil.data.readers.text import MISSING
 from graphveil.data.sparse import csr
 from graphveil.errors import GraphveilError
@@ -52,11 +52,13 @@ class Classes:
     Args:
         codes: (rows,) int64, `UNKNOWN` where there is no value.
         names: of the classes 0, 1, ...; cuts: inner borders of bins, where numbers were binned.
+        lost: how many values are of no known class.
     """
 
     codes: Tensor
     names: Sequence[str]
     cuts: Sequence[float] | None = None
+    lost: int = 0
 
 
 @dataclass
@@ -142,8 +144,11 @@ def classes_like(column: pa.ChunkedArray, name: str, names: Sequence[str], cuts:
     if values is None:
         text = words(column, name)
     else:
-        text = pa.chunked_array([[None if np.isnan(value) else number_name(value) for value in values]], pa.string())
-    return Classes(_codes(text, names), names)
+        different, place = np.unique(values, return_inverse=True)
+        written = pa.array([None if np.isnan(value) else number_name(value) for value in different], pa.string())
+        text = pa.chunked_array([written.take(pa.array(place))])
+    codes = _codes(text, names)
+    return Classes(codes, names, lost=int((codes == UNKNOWN).sum()) - text.null_count)
 
 
 def number_name(value: float) -> str:
@@ -176,31 +181,40 @@ def features(table: Mapping[str, pa.ChunkedArray], rows: int, notes: list[str]) 
 
 
 def features_like(
-    table: Mapping[str, pa.ChunkedArray], columns: Sequence[Column], rows: int, notes: list[str]
-) -> list[Matrix]:
+    table: Mapping[str, pa.ChunkedArray | Matrix], columns: Sequence[Column], rows: int, notes: list[str]
+) -> Pieces:
     """Encode columns as those of an earlier graph were."""
-    parts: list[Matrix] = []
+    pieces = Pieces()
+    sources = [name for column in columns for name in _sources(column)]
+    if missing := [name for name in sources if name not in table]:
+        notes.append(f"Known to the encoder, but not there, and filled with 0: {listed(missing)}.")
     for column in columns:
         if column.kind == "matrix" and column.categories:
-            parts.append(_stacked([_number_or_zero(table, name, rows, notes) for name in column.categories]))
+            parts = [_number_like(table.get(name), name, rows, notes, missing=0.0) for name in column.categories]
+            pieces.add(column, _stacked(parts))
         elif column.name not in table:
-            notes.append(f"There is no column {column.name!r}, which the encoder knows: it is filled with 0.")
-            parts.append(sp.csr_matrix((rows, column.width), dtype=np.float32))
+            pieces.add(column, sp.csr_matrix((rows, column.width), dtype=np.float32))
         elif column.kind == "number":
-            values = _number_or_zero(table, column.name, rows, notes, missing=np.nan)
-            parts.append(np.nan_to_num((values - column.mean) / column.deviation).astype(np.float32)[:, None])
+            values = _number_like(table[column.name], column.name, rows, notes, missing=np.nan)
+            standard = (values - column.mean) / column.deviation
+            pieces.add(column, np.nan_to_num(standard).astype(np.float32)[:, None])
         elif column.kind == "category":
             text = words(table[column.name], column.name)
             codes = _codes(text, column.categories)
-            unseen = int((codes == UNKNOWN).sum()) - text.null_count
-            if unseen:
+            if unseen := int((codes == UNKNOWN).sum()) - text.null_count:
                 notes.append(f"{unseen:,} values of {column.name!r} are new to the encoder and count as missing.")
-            parts.append(_one_hot(codes, len(column.categories)))
+            pieces.add(column, _one_hot(codes, len(column.categories)))
         else:
-            part = _matrix(table[column.name], column.name)
+            part = table[column.name]
+            part = _matrix(part, column.name) if isinstance(part, pa.ChunkedArray) else part
             check_width(column.name, part.shape[1], column.width)
-            parts.append(part)
-    return parts
+            pieces.add(column, part)
+    return pieces
+
+
+def _sources(column: Column) -> Sequence[str]:
+    """The columns of a table that a column of features comes from."""
+    return column.categories if column.kind == "matrix" and column.categories else [column.name]
 
 
 def check_width(name: str, came: int, expected: int) -> None:
@@ -360,15 +374,13 @@ def _matrix(column: pa.ChunkedArray, name: str) -> Matrix:
     return part
 
 
-def _number_or_zero(
-    table: Mapping[str, pa.ChunkedArray], name: str, rows: int, notes: list[str], missing: float = 0.0
+def _number_like(
+    column: pa.ChunkedArray | None, name: str, rows: int, notes: list[str], missing: float
 ) -> NDArray[np.float64]:
     """A column as numbers, or `missing` where it is not there, or no number."""
-    if name not in table:
-        notes.append(f"There is no column {name!r}, which the encoder knows: it is filled with 0.")
-        return np.full(rows, missing)
-    values = numbers(table[name])
+    values = None if column is None else numbers(column)
     if values is None:
-        notes.append(f"{name!r} was numbers and is words now: all of it counts as missing.")
+        if column is not None and not pa.types.is_null(column.type):
+            notes.append(f"{name!r} was numbers and is words now: all of it counts as missing.")
         return np.full(rows, missing)
     return np.where(np.isnan(values), missing, values)

@@ -4,9 +4,11 @@ Everything is measured before it is allocated. A compressed file may say that it
 name may be a pipe that never ends.
 """
 
+import difflib
 import io
 import stat
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from graphveil.errors import GraphveilError
@@ -99,9 +101,30 @@ def unreadable(file: Path, error: Exception) -> GraphveilError:
     return GraphveilError(f"cannot read {str(file)!r}: {reason}.")
 
 
+def no_column(where: str, name: str, names: Sequence[str]) -> GraphveilError:
+    """The sentence for a column that is not there."""
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return GraphveilError(f"{where} has no column {_short(name)}: it has {listed(names)}.{hint}")
+
+
+def listed(names: Sequence[str], most: int = 10) -> str:
+    """Names in a row, of which only the first are said."""
+    if not names:
+        return "none"
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(_short(name) for name in names[:most]) + more
+
+
+def _short(name: str) -> str:
+    text = repr(name)
+    return text if len(text) <= 50 else f"{text[:47]}..."
+
+
 def brief(error: Exception) -> str:
-    """What a library said, in one short line."""
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    """What a library said, in one short line without characters that would steer a terminal."""
+    said = " ".join(str(error).split())[:200] or type(error).__name__
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in said)
 
 
 def _unpacked(file: Path, data: bytes, size: int) -> bytes:

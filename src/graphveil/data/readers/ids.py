@@ -52,17 +52,13 @@ def all_ends(ends: Sequence[pa.ChunkedArray]) -> pa.Array:
 
 def numbered(ends: Sequence[pa.ChunkedArray], ids: pa.Array, names: Sequence[str], place: Place) -> Tensor:
     """Ends of links as numbers of nodes, (2, rows)."""
-    out = np.empty((2, len(ends[0])), dtype=np.int64)
-    for side, (end, name) in enumerate(zip(ends, names, strict=True)):
-        start = 0
-        for chunk in end.chunks:
-            found = pc.index_in(chunk, value_set=ids)
-            if found.null_count:
-                row = pc.index(pc.is_null(found), True).as_py()
-                raise _stranger(chunk[row], f"{place(start + row)}, column {name!r},")
-            out[side, start : start + len(chunk)] = found
-            start += len(chunk)
-    return torch.from_numpy(out)
+    both = pa.chunked_array([chunk for end in ends for chunk in end.chunks], ends[0].type)
+    found = pc.index_in(both, value_set=ids)  # once, since it makes a table of all ids each time
+    if found.null_count:
+        place_of_first = pc.index(pc.is_null(found), True).as_py()
+        side, row = divmod(place_of_first, len(ends[0]))
+        raise _stranger(ends[side][row], f"{place(row)}, column {names[side]!r},")
+    return torch.from_numpy(np.asarray(found.to_numpy(), dtype=np.int64).reshape(2, -1))
 
 
 def _stranger(value: pa.Scalar, where: str) -> GraphveilError:

@@ -4,6 +4,7 @@ XML can define words that grow without end, so a file with definitions (a DOCTYP
 """
 
 import io
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,9 @@ def read_networkx_file(file: Path, suffix: str, reading: Reading) -> Found:
     else:
         _check_xml(file, data)
     try:
-        graph = _PARSERS[suffix](io.BytesIO(data))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of types that a file leaves out, which are then text
+            graph = _PARSERS[suffix](io.BytesIO(data))
     except Exception as error:  # NetworkX has no error of its own for what is in a file
         raise GraphveilError(
             f"{file} cannot be read as {suffix[1:]} ({brief(error)}): mend it, or save it anew."

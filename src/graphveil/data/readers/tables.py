@@ -16,10 +16,10 @@ from graphveil.data.origin import Reading
 from graphveil.data.readers import ids as node_ids
 from graphveil.data.readers.assemble import LABEL_NAMES, Found
 from graphveil.data.readers.columns import numbers
-from graphveil.data.readers.distrust import MOST_COLUMNS, brief, check_expansion, check_file
+from graphveil.data.readers.distrust import MOST_COLUMNS, brief, check_expansion, check_file, no_column
 from graphveil.data.readers.links import Links
 from graphveil.data.readers.text import TextTable, open_text
-from graphveil.errors import GraphveilError, unknown
+from graphveil.errors import GraphveilError
 
 TEXT = (".csv", ".tsv", ".txt", ".tab", ".edges", ".edgelist", ".el")
 PARQUET = (".parquet", ".pq")
@@ -91,7 +91,9 @@ def read_tables(links: Path, nodes: Path | None, reading: Reading) -> Found:
     notes.append(f"Nodes are the {len(ids):,} rows of {nodes.name}, by {name!r}.")
     found = node_ids.numbered(ends, ids, (source, target), table.place)
     rest = {column: own[column] for column in columns if column != name}
-    return Found(nodes.name, _own_type(own[name], ids), Links(found, table.place, weights), rest, notes=notes)
+    unread = [column for column in people.names if column not in own.column_names]
+    graph = Links(found, table.place, weights)
+    return Found(nodes.name, _own_type(own[name], ids), graph, rest, unread=unread, notes=notes)
 
 
 def find_tables(folder: Path) -> tuple[Path, Path | None]:
@@ -250,5 +252,5 @@ def _guess(names: Sequence[str], guesses: Sequence[str]) -> str | None:
 
 def _named(table: Table, name: str) -> str:
     if name not in table.names:
-        raise unknown(f"column of {table.file}", name, table.names)
+        raise no_column(str(table.file), name, table.names)
     return name

@@ -95,8 +95,8 @@ class TextTable:
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """Each row with its line, slowly: to say where a fault is."""
         lines = io.StringIO(self.body.decode("utf-8"), newline="")
-        quoting = csv.QUOTE_NONE if self.delimiter == " " else csv.QUOTE_MINIMAL
-        rows = csv.reader(lines, delimiter=self.delimiter, quoting=quoting)
+        plain = self.delimiter == " "
+        rows = csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL)
         before = rows.line_num
         for row in rows:
             line, before = self.before + before + 1, rows.line_num
