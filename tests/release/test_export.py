@@ -301,6 +301,13 @@ def test_what_a_killed_export_left_is_swept_and_what_a_living_one_writes_is_not(
     assert sorted(path.name for path in tmp_path.iterdir()) == [".out.alive.unfinished", "out", "run"]
 
 
+def test_a_link_that_is_called_like_a_leftover_is_not_followed(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / ".out.0.unfinished").symlink_to(tmp_path / "mine")
+    release(run, tmp_path / "out")
+    assert list((tmp_path / "mine").iterdir()) == []
+
+
 @pytest.mark.parametrize("formats", [[], ["parquet", "csv"]])
 def test_formats_are_checked_first(formats: list[str], run: Path, tmp_path: Path) -> None:
     with pytest.raises(GraphveilError, match=r"no format|unknown format 'csv'"):
@@ -339,6 +346,8 @@ def test_on_the_command_line(
         return int(left.value.code or 0), *capfd.readouterr()
 
     monkeypatch.setenv("COLUMNS", "200")
+    for verb in ("export", "embed"):
+        assert f":  graphveil {verb} runs/a" in graphveil(verb, "--help")[1]
     out = tmp_path / "out"
     code, said, err = graphveil("export", str(run), "--out", str(out), "--max-leak", "links=0")
     assert (code, said) == (2, "")

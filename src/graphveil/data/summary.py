@@ -75,7 +75,7 @@ def differences(known: Mapping[str, Any], graph: Data, encoding: Encoding) -> li
     wide = (spread > RATIO) & (doubt > SURE * noise) & ~far & (deviation > 0)
     if wide.any():
         how = f"more than {RATIO:g} times as wide, or as narrow, as in training"
-        found.append(f"Values of {_count(wide)} are spread {how}: {_worst(names, np.minimum(spread, 1e6), wide)}.")
+        found.append(f"Values of {_count(wide)} are spread {how}: {_worst(names, spread, wide)}.")
     return found
 
 
@@ -119,4 +119,5 @@ def _count(which: NDArray[np.bool_]) -> str:
 
 def _worst(names: Sequence[str], by: Array, which: NDArray[np.bool_]) -> str:
     order = [place for place in np.argsort(-by, kind="stable") if which[place]][:NAMED]
-    return ", ".join(f"{names[place]!r} ({by[place]:.1f})" for place in order)
+    told = [f"{by[place]:.1f}" if by[place] < 1000 else "over 1,000" for place in order]
+    return ", ".join(f"{names[place]!r} ({number})" for place, number in zip(order, told, strict=True))

@@ -116,7 +116,7 @@ def _in_place_at_the_end(out: Path) -> Iterator[Path]:
         out.parent.mkdir(parents=True, exist_ok=True)
         start = f".{out.name}."
         for left in out.parent.iterdir():
-            if left.name.startswith(start) and left.name.endswith(".unfinished"):
+            if left.name.startswith(start) and left.name.endswith(".unfinished") and not left.is_symlink():
                 _remove_if_left(left)
         folder = out.with_name(f"{start}{secrets.token_hex(8)}.unfinished")
         folder.mkdir()
