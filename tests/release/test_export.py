@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -290,6 +291,25 @@ def test_an_export_that_breaks_off_leaves_nothing(
         release(run, tmp_path / "out", list(FORMATS))
     assert files(tmp_path) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from graphveil.release import export
+export.card = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+export.release(Path(sys.argv[1]), Path(sys.argv[2]), ["npy"])
+"""
+
+
+def test_a_killed_export_leaves_no_release_and_the_next_one_is_whole(run: Path, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, run, tmp_path / "out"], capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert not (tmp_path / "out").exists()
+    assert len(list(tmp_path.glob(".out.*.unfinished/embeddings.npy"))) == 1, "it was half way"
+    release(run, tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "run"]
+    assert files(tmp_path / "out") == ["CARD.md", "SHA256SUMS", "embeddings.parquet"]
 
 
 def test_what_a_killed_export_left_is_swept_and_what_a_living_one_writes_is_not(run: Path, tmp_path: Path) -> None:
