@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
-from graphveil.cli.graphs import printable, takes_graph
+from graphveil.cli.graphs import takes_graph
 from graphveil.cli.shared import Device, GraphName, Root, app, console, fail, show_table
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def export(
     for objection in made.objections:
         _say(f"forced, although {objection}", style="bold")
     sizes = [[name, f"{size:,}"] for name, size in made.files.items()]
-    show_table(f"In {escape(printable(str(made.folder)))}", ("file", "bytes"), sizes)
+    show_table(f"In {made.folder}", ("file", "bytes"), sizes)
     _say(f"read it before you hand it on: {made.folder / 'CARD.md'}")
 
 
@@ -91,7 +90,7 @@ def embed(
     if panel not in ("full", "quick"):
         raise unknown("panel", panel, ("full", "quick"))
     try:
-        with console.status(f"Embedding {escape(printable(graph))} ..."):
+        with console.status(f"Embedding {graph} ..."):
             made = embed_graph(run, graph, out, reading, root, device)
     except KeyboardInterrupt:
         fail("interrupted; nothing was embedded.", code=130)
@@ -115,14 +114,14 @@ def embed(
 
 
 def _row(secret: str, audit: "Audited | None") -> list[str]:
-    """An audit's main line; names are somebody else's."""
+    """An audit's main line."""
     if audit is None:
-        return [escape(printable(secret)), "not audited", "", "", ""]
+        return [secret, "not audited", "", "", ""]
     read = audit.reading
     interval = f"{audit.metric} {100 * read.value:.1f} [{100 * read.low:.1f}, {100 * read.high:.1f}]"
     guessing = "" if audit.chance is None else f"{100 * audit.chance:.1f}"
-    return [*(escape(printable(text)) for text in (secret, audit.verdict, audit.attack)), interval, guessing]
+    return [secret, audit.verdict, audit.attack, interval, guessing]
 
 
 def _say(sentence: str, style: str | None = None) -> None:
-    console.print(printable(sentence), style=style, highlight=False, markup=False, soft_wrap=True)
+    console.print(sentence, style=style, highlight=False, soft_wrap=True)

@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.markup import escape
+from rich.status import Status
 from rich.table import Table
+from rich.text import Text
 from typer.core import TyperGroup
 
 from graphveil import __version__
+from graphveil.cli.graphs import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from graphveil.veil import Score
+
+
+LONGEST = 600
+"""Characters of a sentence."""
 
 
 class InOrder(TyperGroup):
@@ -48,7 +54,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-console = Console()
+
+
+class PlainConsole(Console):
+    """Takes every text as it is: names of files, columns and classes are neither markup nor orders to a terminal."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Wherever a text is shown: in a sentence, a table, a title."""
+        plain = "\n".join(map(printable, text.split("\n")))
+        return super().render_str(plain, **options | {"markup": False, "emoji": False})
+
+    def status(self, status: Any, **options: Any) -> Status:
+        """A line while one waits."""
+        return super().status(Text(printable(status)), **options)
+
+
+console = PlainConsole()
 
 GraphName = Annotated[str, typer.Argument(help="A graph by name (see `graphveil data list`), a file or a folder.")]
 UtilityName = Annotated[str, typer.Option(help="What to keep: links, labels or a node attribute.")]
@@ -71,8 +92,10 @@ def answer_interrupts() -> Iterator[None]:
 
 
 def fail(sentence: str, code: int = 2) -> NoReturn:
-    """Print a sentence on stderr and leave."""
-    Console(stderr=True, soft_wrap=True).print("graphveil:", sentence, markup=False, highlight=False)
+    """Print a sentence on stderr and leave; of one that quotes something endless, both ends."""
+    if len(sentence) > LONGEST:
+        sentence = f"{sentence[: LONGEST // 2]} ... {sentence[-LONGEST // 2 :]}"
+    PlainConsole(stderr=True, soft_wrap=True).print("graphveil:", printable(sentence), highlight=False)
     sys.exit(code)
 
 
@@ -120,7 +143,7 @@ def scores_table(title: str, scores: "dict[str, Score]") -> Table:
     table.title, table.title_justify = title, "left"
     for name, score in scores.items():
         for joint in score.secrets:
-            said = [escape(f"{joint.secret} ({joint.metric})")] if several else []
+            said = [f"{joint.secret} ({joint.metric})"] if several else []
             table.add_row(name, f"{score.utility:.1%}", *said, f"{joint.value:.1%}", f"{joint.chance:.1%}")
     return table
 
