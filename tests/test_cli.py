@@ -127,7 +127,7 @@ def test_protect_on_a_terminal_shows_progress_that_fits(columns: int, live: str,
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["nowhere"], "unknown graph 'nowhere': choose one of cora"),
+        (["nowhere"], "unknown graph 'nowhere': give a file, a folder or one of cora"),
         (["karate"], "--split proportional"),
         (["synthetic", "--encoder", "gnc"], "unknown encoder 'gnc'"),
         (["synthetic", "--objective", "none"], "unknown objective 'none'"),
@@ -207,7 +207,7 @@ def test_audit_of_a_run_and_of_a_file(tmp_path: Path, graphveil: Program) -> Non
         ([".", "--seed", "3"], "--seed belongs to --embeddings"),
         (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "labels", "--split", "half"], "unknown split"),
         (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "labels", "--out", "z.npy"], "would overwrite"),
-        (["--embeddings", "z.npy"], "--embeddings needs --graph and --secret"),
+        (["--embeddings", "z.npy"], "--embeddings needs --graph and one --secret"),
         (["--embeddings", "z.npy", "--graph", "nowhere", "--secret", "labels"], "unknown graph 'nowhere'"),
         (["--embeddings", "no.npy", "--graph", "synthetic", "--secret", "labels"], "no.npy is not a file"),
         (["--embeddings", "short.npy", "--graph", "synthetic", "--secret", "labels"], "10 rows and the graph has 2000"),

@@ -1,6 +1,7 @@
 """`graphveil audit` on runs and on files."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 import graphveil as gv
 from graphveil.audit import Effort
 from graphveil.errors import GraphveilError
-from graphveil.review import CONTROLS, encoder_controls, read_record, review, review_file
+from graphveil.review import CONTROLS, audit_file, encoder_controls, read_record, review, review_file
 from graphveil.run import protect
 
 
@@ -33,7 +34,8 @@ def run(finished: Path, tmp_path: Path) -> Path:
 
 
 def test_a_run_is_audited_with_what_it_knows(run: Path) -> None:
-    found = review(run, attacks="quick")
+    ((file, found),) = review(run, attacks="quick").items()
+    assert file == run / "audit.json"
     written = json.loads((run / "audit.json").read_text())
     record = read_record(run)
     assert written["secret"] == "secret"
@@ -48,7 +50,9 @@ def test_a_run_is_audited_with_what_it_knows(run: Path) -> None:
 
 
 def test_another_secret_has_no_joint_adversary(run: Path) -> None:
-    assert review(run, secret="labels", attacks="quick").gap is None
+    ((file, found),) = review(run, ["labels"], "quick").items()
+    assert file == run / "audit.labels.json", "the run's own secret keeps its place"
+    assert found.gap is None
 
 
 def test_the_controls_are_made_once(run: Path) -> None:
@@ -77,7 +81,7 @@ def test_the_controls_are_made_once(run: Path) -> None:
 
 
 def test_controls_stand_in_the_table(run: Path) -> None:
-    found = review(run, effort=Effort(time_budget=0.0))
+    (found,) = review(run, effort=Effort(time_budget=0.0)).values()
     assert "attacks dropped" in {flag.name for flag in found.flags}
     assert any("unprotected encoder" in name for name in found.dropped)
 
@@ -128,7 +132,31 @@ def test_the_embeddings_are_never_overwritten(tmp_path: Path) -> None:
 
 
 def test_a_wrong_question_is_refused_before_anything_is_trained(run: Path) -> None:
-    for secret, attacks, sentence in (("gender", None, "no 'gender'"), (None, "slow", "unknown panel")):
+    for secrets, attacks, sentence in ((["gender"], None, "no 'gender'"), ((), "slow", "unknown panel")):
         with pytest.raises(GraphveilError, match=sentence):
-            review(run, secret, attacks)
+            review(run, secrets, attacks)
     assert not (run / CONTROLS).exists()
+
+
+def test_every_secret_of_a_run_is_audited(tmp_path: Path) -> None:
+    graph = gv.load("synthetic")
+    targets = ("links", "secret", "labels")
+    split = gv.Split.paper(graph, 1, targets=targets)
+    recipe = gv.Recipe(rounds=6, hidden_channels=8, out_channels=4, evaluate_every=3, warmup=0)
+    veil = gv.Veil("links", targets[1:], recipe=recipe, seed=1, device="cpu")
+    protect(veil, graph, split, tmp_path, source={"graph": "synthetic", "split": "paper"})
+    found = review(tmp_path, attacks="quick")
+    assert [file.name for file in found] == ["audit.json", "audit.labels.json"]
+    joint = {told["secret"]: told["value"] for told in read_record(tmp_path)["scores"]["secrets"]}
+    for file, one in found.items():
+        written = json.loads(file.read_text())
+        assert written["joint_adversary"]["value"] == joint[written["secret"]] == one.context.joint
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "a b", "A", "\u00fc", "x" * 300, ".."])
+def test_a_name_never_leaves_the_folder(name: str, tmp_path: Path) -> None:
+    file = audit_file(tmp_path, name, ["labels"])
+    assert file.parent == tmp_path
+    assert re.fullmatch(r"audit\.[a-z0-9-]+\.json", file.name)
+    assert len(file.name) < 100
+    assert file != audit_file(tmp_path, f"{name} ", ["labels"]), "two names, two files"

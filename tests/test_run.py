@@ -34,8 +34,8 @@ def test_the_files_people_get(small: Data, small_split: gv.Split, quick: gv.Reci
 
     z = np.load(folder / "embeddings.npy", allow_pickle=False)
     table = pq.read_table(folder / "embeddings.parquet")
-    assert table.column_names == ["node", "z0", "z1", "z2", "z3"]
-    assert table["node"].to_pylist() == list(range(150))
+    assert table.column_names == ["id", "z0", "z1", "z2", "z3"]
+    assert table["id"].to_pylist() == list(range(150))
     columns = np.stack([table[f"z{i}"].to_numpy() for i in range(4)], axis=1)
     assert np.array_equal(columns, z)
     assert np.array_equal(z, veil.transform(small, small_split).numpy()), "those that the scores were measured on"

@@ -29,6 +29,7 @@ from graphveil.files import hold_lock, read_json, write_tensors
 from graphveil.veil import SCHEMA, Veil, start
 
 CONTROLS = "controls.safetensors"
+NEEDED = ("graph", "graph_digest", "reading", "encoding", "split", "split_digest", "targets", "message_edges", "scores")
 
 
 def review(
@@ -92,9 +93,8 @@ def graph_of(folder: Path, record: Mapping[str, Any], root: Path | None = None) 
             f"{record['graph']} is not the graph that {folder} was trained on: put the old one back, or apply the run"
             " to the new one with `graphveil embed`."
         )
-    config = record["config"]
-    targets = record.get("targets") or [config["utility"], *config["secrets"]]
-    split = draw_split(record["split"], graph, config["seed"], record["message_edges"], targets)
+    seed, edges, targets = record["config"]["seed"], record["message_edges"], record["targets"]
+    split = draw_split(record["split"], graph, seed, edges, targets)
     if split.digest() != record["split_digest"]:
         raise GraphveilError(f"the split of {folder} cannot be drawn again: it was made by another version.")
     return graph, split
@@ -125,7 +125,7 @@ def read_record(folder: Path) -> dict[str, Any]:
         record: dict[str, Any] = read_json(folder / "run.json")
         if record["schema"] != SCHEMA:
             raise ValueError(f"its schema is {record['schema']!r}, not {SCHEMA!r}")
-        for key in ("graph", "reading", "encoding", "split", "message_edges", "graph_digest", "split_digest", "scores"):
+        for key in NEEDED:
             record[key]
         if not record["config"]["secrets"]:
             raise ValueError("it hides nothing")

@@ -80,6 +80,8 @@ def protect(
                 "graph_digest": digest(graph),
                 "split_digest": split.digest(),
                 "message_edges": split.message_edges,
+                "targets": list(split.targets),
+                "reading": None,
                 "encoding": asdict(origin_of(graph).encoding),
                 "features": summary(graph),
                 **(source or {}),

@@ -17,6 +17,10 @@ Z = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
 SHUFFLED = np.random.default_rng(1).permutation(30)
 
 
+def nodes(count: int) -> pa.Array:
+    return pa.array(range(count))
+
+
 def write(path: Path) -> None:
     """Z as each kind of file, in another order where rows carry ids."""
     columns = {"node": SHUFFLED, **{f"z{i}": Z[SHUFFLED, i] for i in range(3)}}
@@ -44,7 +48,7 @@ def write(path: Path) -> None:
 )
 def test_every_kind_of_file_gives_the_rows_in_the_order_of_the_nodes(name: str, tmp_path: Path) -> None:
     write(tmp_path / name)
-    np.testing.assert_allclose(read_embeddings(tmp_path / name, 30), Z / np.abs(Z).max(), atol=1e-6)
+    np.testing.assert_allclose(read_embeddings(tmp_path / name, nodes(30)), Z / np.abs(Z).max(), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -60,14 +64,14 @@ def test_every_kind_of_file_gives_the_rows_in_the_order_of_the_nodes(name: str, 
         ("z.csv", b"", "cannot be read as embeddings"),
         ("z.csv", b"a,b\n1,x\n2,y\n", "column 'b' holds string"),
         ("z.csv", b"node\n1\n2\n", "no column of numbers"),
-        ("z.csv", b"node,a\n0,1\n0,2\n", "ids are not the graph's nodes 0 to 1, each once"),
+        ("z.csv", b"node,a\n0,1\n0,2\n", "ids are not the graph's 2 nodes, 0 to 1, each once"),
         ("z.csv", b"node,a\n0,1\n1,\n", "nan in row 1, column 0"),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence(name: str, content: bytes, sentence: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(GraphveilError, match=sentence) as error:
-        read_embeddings(tmp_path / name, 2)
+        read_embeddings(tmp_path / name, nodes(2))
     assert "\n" not in str(error.value)
     assert name in str(error.value)
 
@@ -75,21 +79,23 @@ def test_what_cannot_be_read_is_one_sentence(name: str, content: bytes, sentence
 def test_a_pickle_inside_an_array_is_not_opened(tmp_path: Path) -> None:
     np.save(tmp_path / "z.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(GraphveilError, match="cannot be read as embeddings"):
-        read_embeddings(tmp_path / "z.npy", 1)
+        read_embeddings(tmp_path / "z.npy", nodes(1))
 
 
 def test_half_precision_of_either_kind(tmp_path: Path) -> None:
     for kind in (torch.bfloat16, torch.float16):
         safetensors.torch.save_file({"z": torch.from_numpy(Z).to(kind)}, tmp_path / "z.safetensors")
-        np.testing.assert_allclose(read_embeddings(tmp_path / "z.safetensors", 30), Z / np.abs(Z).max(), atol=1e-2)
+        np.testing.assert_allclose(
+            read_embeddings(tmp_path / "z.safetensors", nodes(30)), Z / np.abs(Z).max(), atol=1e-2
+        )
 
 
 def test_missing_files_and_ambiguous_archives(tmp_path: Path) -> None:
     with pytest.raises(GraphveilError, match="is not a file"):
-        read_embeddings(tmp_path / "z.npy", 2)
+        read_embeddings(tmp_path / "z.npy", nodes(2))
     np.savez(tmp_path / "z.npz", a=np.ones((2, 2)), b=np.ones((2, 2)))
     with pytest.raises(GraphveilError, match="it holds a, b, not one matrix called z"):
-        read_embeddings(tmp_path / "z.npz", 2)
+        read_embeddings(tmp_path / "z.npz", nodes(2))
 
 
 def test_dead_and_duplicated_dimensions() -> None:
@@ -97,3 +103,13 @@ def test_dead_and_duplicated_dimensions() -> None:
     bad = np.concatenate([Z, np.ones((30, 2), np.float32), -3 * Z[:, :1] + 1], axis=1)
     flags = {flag.name: flag.sentence for flag in shape_flags(bad)}
     assert flags == {"dead dimensions": "2 of 6 never change", "duplicated dimensions": "1 of 6 repeat another"}
+
+
+@pytest.mark.parametrize(("ids", "text"), [(["b", "007", "7"], ["7", "b", "007"]), ([30, 10, 20], ["20", "30", "10"])])
+def test_rows_are_matched_by_the_nodes_own_ids(ids: list[object], text: list[str], tmp_path: Path) -> None:
+    """Row r of the file is for node `text[r]`; 007 and 7 are two nodes."""
+    (tmp_path / "z.csv").write_text("\n".join(["id,a", *(f"{name},{row + 1}" for row, name in enumerate(text))]))
+    found = read_embeddings(tmp_path / "z.csv", pa.array(ids))
+    assert (found[:, 0] * 3).round().tolist() == [text.index(str(name)) + 1 for name in ids]
+    with pytest.raises(GraphveilError, match="each once"):
+        read_embeddings(tmp_path / "z.csv", pa.array(["x", "y", "z"]))

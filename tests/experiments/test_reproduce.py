@@ -168,19 +168,19 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     process = subprocess.Popen([*command, "--seeds", "50"], stdout=subprocess.DEVNULL, start_new_session=True)
     finished = tmp_path / "cells"
     deadline = time.monotonic() + 120
-    while not (finished.exists() and list(finished.glob("*.json"))) and time.monotonic() < deadline:
+    while not (finished.exists() and list(finished.glob("cora*.json"))) and time.monotonic() < deadline:
         time.sleep(0.1)
     process.kill()
     process.wait()
     time.sleep(4)
-    before = {file: file.stat().st_mtime_ns for file in finished.glob("*.json")}
+    before = {file: file.stat().st_mtime_ns for file in finished.glob("cora*.json")}
     assert 0 < len(before) < 50
     time.sleep(4)
-    assert set(finished.glob("*.json")) == set(before), "nobody goes on"
+    assert set(finished.glob("cora*.json")) == set(before), "nobody goes on"
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)  # its group is empty
     subprocess.run([*command, "--seeds", str(len(before))], check=True, stdout=subprocess.DEVNULL)
-    after = {file: file.stat().st_mtime_ns for file in finished.glob("*.json")}
+    after = {file: file.stat().st_mtime_ns for file in finished.glob("cora*.json")}
     kept = [file for file in before if after[file] == before[file]]
     assert kept == list(before)
 

@@ -89,7 +89,7 @@ def test_a_real_run(small: Data, quick: gv.Recipe, tmp_path: Path) -> None:
     assert before.all("h2")[0].text == "⚠ not audited"
     assert f"{100 * run.score.utility:.1f} %" in before.text
     assert [line[1] for line in table(before, "Training curves, in percent").cells()][:2] == ["3", "6"]
-    found = review(tmp_path / "run", attacks="quick")
+    (found,) = review(tmp_path / "run", attacks="quick").values()
     report(str(tmp_path / "run"), str(tmp_path / "after.html"))
     after = parse(tmp_path / "after.html")
     best = found.strongest.headline
@@ -298,6 +298,30 @@ def test_a_report_overwrites_no_result(tmp_path: Path) -> None:
     with pytest.raises(GraphveilError, match=r"give a name that ends in \.html"):
         report(file, file)
     assert json.loads(file.read_text()) == made.audit()
+
+
+def test_a_run_with_two_secrets_shows_both_and_says_which_was_not_audited(tmp_path: Path) -> None:
+    told = [{"secret": name, "metric": "accuracy", "value": 0.4, "chance": 0.3} for name in ("labels", "city")]
+    record = {"schema": "graphveil/run/2", "graph": "/home/me/people", "config": {"utility": "links", "secrets": []}}
+    made.write(tmp_path / "run.json", record | {"scores": {"utility": 0.9, "secrets": told}})
+    made.write(tmp_path / "audit.json", made.audit())
+    columns = {"round": [5], "utility": [0.75], "adversary": [0.5], "adversary-2": [0.6]}
+    pq.write_table(pa.table(columns), tmp_path / "history.parquet")
+    report(tmp_path, tmp_path / "report.html")
+    page = parse(tmp_path / "report.html")
+    assert "people: keep links, hide labels and city" in page.text
+    assert "/home/me" not in page.all("h1")[0].text
+    assert "city has not been audited" in page.text
+    assert [row[-3:-1] for row in table(page, "Training curves, in percent").cells()] == [
+        ["75.0", "50.0"],
+        ["75.0", "60.0"],
+    ]
+    made.write(tmp_path / "audit.city.json", made.audit() | {"secret": "city", "verdict": "leaks"})
+    report(tmp_path, tmp_path / "report.html")
+    text = parse(tmp_path / "report.html").text
+    assert "not been audited" not in text
+    assert "strongest attack · city" in text
+    assert "city: At least one reading" in text
 
 
 # ----- what a file might smuggle in -----------------------------------------------------------------------------------

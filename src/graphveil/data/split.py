@@ -47,6 +47,7 @@ class Split:
         message_edges: "train" keeps validation and test links out of message passing, as they must be when links
             are the utility; "all" embeds the true graph, which is the owner's own situation when links are the secret.
         spare_nodes: nodes of known classes in no other part.
+        targets: what it was drawn for, so that it can be drawn again.
     """
 
     num_nodes: int
@@ -60,6 +61,7 @@ class Split:
     val_nonlinks: Tensor
     test_links: Tensor
     test_nonlinks: Tensor
+    targets: tuple[str, ...] = ("labels",)
 
     def __post_init__(self) -> None:
         if self.message_edges not in ("train", "all"):
@@ -83,7 +85,7 @@ class Split:
         """
         classes, known = _classes(graph, targets)
         if classes is None:
-            return _draw_split(graph, seed, message_edges, (None, known), [], 0, 0)
+            return _draw_split(graph, seed, message_edges, targets, (None, known), ([], 0, 0))
         sizes = classes.sizes
         too_small = (sizes < 20).nonzero().flatten().tolist()
         if too_small or len(known) < 20 * len(sizes) + 1500:
@@ -96,7 +98,7 @@ class Split:
                 f"the paper's split needs 20 nodes in each of {len(sizes)} classes and 1,500 more, but {why}:"
                 " use Split.proportional(graph, seed), or --split proportional, which takes shares of each class."
             )
-        return _draw_split(graph, seed, message_edges, (classes, known), [20] * len(sizes), 500, 1000)
+        return _draw_split(graph, seed, message_edges, targets, (classes, known), ([20] * len(sizes), 500, 1000))
 
     @classmethod
     def proportional(
@@ -115,7 +117,7 @@ class Split:
         """
         classes, known = _classes(graph, targets)
         if classes is None:
-            return _draw_split(graph, seed, message_edges, (None, known), [], 0, 0)
+            return _draw_split(graph, seed, message_edges, targets, (None, known), ([], 0, 0))
         per_class = ((classes.sizes + 2) // 3).tolist()
         rest = len(known) - sum(per_class)
         if rest < 2:
@@ -124,7 +126,7 @@ class Split:
                 " train, select and test on: fill in more values or merge classes."
             )
         val = max(1, rest // 4)
-        return _draw_split(graph, seed, message_edges, (classes, known), per_class, val, rest - val)
+        return _draw_split(graph, seed, message_edges, targets, (classes, known), (per_class, val, rest - val))
 
     @property
     def message_pairs(self) -> Tensor:
@@ -245,12 +247,12 @@ def _draw_split(
     graph: Data,
     seed: int,
     message_edges: MessageEdges,
+    targets: Sequence[str],
     drawn_from: tuple[_Classes | None, Tensor],
-    per_class: list[int],
-    num_val: int,
-    num_test: int,
+    counts: tuple[list[int], int, int],
 ) -> Split:
-    classes, known = drawn_from
+    """Nodes of each class to train on, and how many to validate and to test on; 85 / 5 / 10 % of the links."""
+    (classes, known), (per_class, num_val, num_test) = drawn_from, counts
     num_nodes = graph.x.size(0)
 
     random = generator(seed, "split", "nodes")
@@ -287,6 +289,7 @@ def _draw_split(
         val_nonlinks=nonlinks[:, :val],
         test_links=links[:, val : val + test],
         test_nonlinks=nonlinks[:, val:],
+        targets=tuple(targets),
     )
 
 

@@ -105,9 +105,9 @@ def _protocol(rows: Sequence[Row]) -> str:
         if row.paper and _named(row) not in had and row.variant == "published"
     ]
     return (
-        "**By the paper's protocol** (the adversary that was trained along reads at most three points more than the"
-        " paper's,"
-        f" the utility is at most two points below) the {len(cells)} protected cells are reproduced or better:"
+        "**By the paper's protocol** (as far as the intervals over seeds allow to say, the adversary that was trained"
+        " along reads at most three points more than the paper's, and the utility is at most two points below) of the"
+        f" {len(cells)} protected cells are reproduced or better:"
         f" {', '.join(f'{len(these)} by `{name}`' for name, these in held.items())}; by any of them {len(had)}."
         + (f" Not by any; with `published`: {'; '.join(missing)}." if missing else "")
     )
@@ -117,17 +117,18 @@ def _sign(rows: Sequence[Row]) -> str:
     pairs = _side_by_side(rows, "unprotected", "published")
     if not pairs:
         return ""
-    spared = [plain.fresh.value - row.fresh.value for plain, row in pairs]
-    lost = [plain.utility.value - row.utility.value for plain, row in pairs]
+    told = [row.fresh.value - plain.fresh.value for plain, row in pairs]
+    kept = [row.utility.value - plain.utility.value for plain, row in pairs]
     tied = [row for _, row in pairs if _hides_links(row) and row.protocol.value == 0.5]
+    awake = [_named(row) for _, row in pairs if row.protocol.value > row.chance + SECRET_MARGIN]
     return (
         "**The sign in the pseudo-code.** `published` is the appendix to the letter: the adversary climbs its own"
-        " loss, and"
-        " so does the encoder. With the usual guard against log 0 the adversary saturates on the wrong side, its"
-        " gradient"
-        " vanishes, and little else than the utility is left to train for. That adversary reads"
-        f" {_range([row.protocol.value for _, row in pairs])} %. Beside no protection at all, a fresh attacker reads"
-        f" {_points(spared)} less, and the utility is {_points(lost)} less."
+        " loss, and so does the encoder. With the usual guard against log 0, an adversary that saturates on the wrong"
+        " side has no gradient left, and little else than the utility is left to train for. That adversary reads"
+        f" {_range([row.protocol.value for _, row in pairs])} %"
+        + (f"; in {len(awake)} of {len(pairs)} cells ({'; '.join(awake)}) it does not saturate" if awake else "")
+        + f". Beside no protection at all, what a fresh attacker reads moves by {_points(told)}, and the utility by"
+        f" {_points(kept)}."
         + (
             f" In {len(tied)} of {len(pairs)} cells ({'; '.join(map(_named, tied))}) its probabilities are all 0 or all"
             " 1 in float32, and the AUC of ties is 50 exactly, as the paper prints for GAT."
@@ -165,7 +166,16 @@ def _kernel(rows: Sequence[Row]) -> str:
         f" {_mean(pairs, 0, 'fresh')} % under `club`, at a utility of {_mean(pairs, 1, 'utility')} and"
         f" {_mean(pairs, 0, 'utility')} %; guessing reads {100 * fmean(kernel.chance for _, kernel in pairs):.1f} %."
         + (f" `club` is read less on {'; '.join(behind)}." if behind else "")
+        + (" On average it is the better hider here, and the worse keeper." if _club_hides_and_loses(pairs) else "")
     )
+
+
+def _club_hides_and_loses(pairs: Sequence[tuple[Row, Row]]) -> bool:
+    fresh, utility = (
+        fmean(getattr(club, column).value - getattr(kernel, column).value for club, kernel in pairs)
+        for column in ("fresh", "utility")
+    )
+    return fresh < 0 and utility < 0
 
 
 def _floor(rows: Sequence[Row]) -> str:
@@ -220,10 +230,9 @@ def _ends(rows: Sequence[Row], curve: Sequence[Row]) -> str:
     text = "; ".join(said)
     return (
         f"**The ends of the figure.** {text[0].upper()}{text[1:]}. The encoder at lambda 0 hides and does nothing"
-        " else, but"
-        " the utility's head still learns from whatever is left. Alone, a run at lambda 1 is the unprotected one bit"
-        " for"
-        " bit; in a batch on a GPU it is up to the order of sums."
+        " else, but the utility's head still learns from whatever is left; one that learns as many nodes of each class"
+        " may well fall below naming the largest. Alone, a run at lambda 1 is the unprotected one bit for bit; in a"
+        " batch on a GPU sums come in another order, and a whole training makes more of that than rounding."
     )
 
 
@@ -257,7 +266,7 @@ def _listed(short: Sequence[str]) -> str:
 
 
 def _points(differences: Sequence[float]) -> str:
-    return f"{100 * fmean(differences):.1f} points ({100 * min(differences):.1f} to {100 * max(differences):.1f})"
+    return f"{100 * fmean(differences):+.1f} points ({100 * min(differences):+.1f} to {100 * max(differences):+.1f})"
 
 
 def _range(values: Sequence[float]) -> str:

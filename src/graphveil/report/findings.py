@@ -87,15 +87,17 @@ def run_page(run: Run) -> Page:
     return Page(
         title=f"{run.graph or 'A run'}: keep {run.utility}, hide {' and '.join(one.secret for one in run.secrets)}",
         answer=answer,
-        verdict=Mark("⚠", "not audited", "warn") if unseen else _worst(audits),
+        verdict=_worst(audits, all_seen=bool(audits) and not unseen),
         facts=facts,
         summary=summary,
         sections=[*sections, Section("Configuration and versions", [details(*one) for one in origin])],
     )
 
 
-def _worst(audits: Sequence[Audit]) -> Mark:
+def _worst(audits: Sequence[Audit], all_seen: bool) -> Mark:
     found = {audit.verdict for audit in audits}
+    if "leaks" not in found and not all_seen:
+        return Mark("⚠", "not audited", "warn")
     return VERDICTS[next(verdict for verdict in ("leaks", "flagged", "protected") if verdict in found)]
 
 

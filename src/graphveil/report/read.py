@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TypeVar
 
 import pyarrow.parquet as pq
@@ -40,7 +40,7 @@ def read_run(folder: Path) -> Run:
     names = [hidden.secret for hidden in run.secrets]
     audits = [_load(file, _audit) for file in sorted(folder.glob("audit*.json"))]
     audits.sort(key=lambda audit: names.index(audit.secret) if audit.secret in names else len(names))
-    return replace(run, histories=_histories(history, names) if history.exists() else {}, audits=audits)
+    return replace(run, histories=_histories(history, names or [""]) if history.exists() else {}, audits=audits)
 
 
 def _load(file: Path, parse: Callable[[Fields], Parsed]) -> Parsed:
@@ -143,7 +143,7 @@ def _run(fields: Fields) -> Run:
     _check_schema(fields, "graphveil/run/2")
     config, scores = fields.inner("config") or Fields({}, ""), fields.inner("scores") or Fields({}, "")
     return Run(
-        graph=fields.text("graph"),
+        graph=PurePath(fields.text("graph")).name,  # without the folders above somebody's own
         utility=config.text("utility"),
         secrets=[
             Hidden(told.text("secret"), told.share("value"), told.share("chance")) for told in scores.objects("secrets")
