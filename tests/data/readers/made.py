@@ -16,6 +16,7 @@ NODES = "id,age,city,gender,label\nann,20,rome,f,x\nbob,30,oslo,m,y\ncid,,rome,,
 def tables(folder: Path, edges: str = EDGES, nodes: str | None = NODES) -> Path:
     """A folder with edges.csv, and nodes.csv unless there is none."""
     (folder / "edges.csv").write_text(edges, encoding="utf-8")
+    (folder / "nodes.csv").unlink(missing_ok=True)
     if nodes is not None:
         (folder / "nodes.csv").write_text(nodes, encoding="utf-8")
     return folder

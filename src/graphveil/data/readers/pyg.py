@@ -1,6 +1,7 @@
 """PyG's `Data`, as an object or from a file of `torch.save`, which is read without running anything that is in it."""
 
 import pickle
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,10 @@ def read_pyg_file(file: Path, reading: Reading) -> Found:
         with torch.serialization.safe_globals(ALLOWED):
             value = torch.load(file, weights_only=True, map_location="cpu")
     except pickle.UnpicklingError as error:
-        reason = str(error).split(" was not an allowed global")[0].split()[-1]
+        asked = re.search(r"GLOBAL:? ([\w.]+)", str(error), re.IGNORECASE)
+        what = asked[1] if asked else "something"
         raise GraphveilError(
-            f"{file} asks for {reason}, which no graph needs: it is refused; save a plain torch_geometric.data.Data."
+            f"{file} asks for {what}, which no graph needs: it is refused; save a plain torch_geometric.data.Data."
         ) from error
     except Exception as error:  # torch says what it likes of a broken file
         raise GraphveilError(f"{file} cannot be read ({brief(error)}): save it anew.") from error
