@@ -1,0 +1,146 @@
+"""Cases by the thousand, in forked processes that may crash, hang or swell without taking the tests with them.
+
+A case is a name and a number; from both and the seed follows all that is done in it, so that a fault can be met again.
+Set GRAPHVEIL_SEED for other cases.
+"""
+
+import json
+import multiprocessing as mp
+import os
+import random
+import resource
+import shutil
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.forked import IMPORTED, ONE_THREAD
+
+SECONDS = 10
+"""That a case may take."""
+MEGABYTES = 1000
+"""That a case may add to what the process has ever needed."""
+LONGEST = 600
+"""Characters of a sentence."""
+
+Case = tuple[str, int]
+Try = Callable[[str, random.Random, Path], Sequence[str]]
+"""Does what a case does, in a folder of its own; gives how it ended, and what is wrong with that."""
+
+
+@dataclass
+class Tally:
+    """What came of all cases."""
+
+    tried: Counter[str] = field(default_factory=Counter)
+    ended: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        tried = ", ".join(f"{name} {count:,}" for name, count in sorted(self.tried.items()))
+        ended = ", ".join(f"{name} {count:,}" for name, count in sorted(self.ended.items()))
+        return (
+            f"{self.tried.total():,} cases, {len(self.faults)} faults, {self.seconds:.0f} s"
+            f"\n  tried: {tried}\n  ended: {ended}"
+        )
+
+
+def chosen_seed() -> int:
+    return int(os.environ.get("GRAPHVEIL_SEED", "0"))
+
+
+def run_cases(cases: Sequence[Case], attempt: Try, folder: Path, batch: int = 200) -> Tally:
+    """Try all cases; one that kills its process is a fault, and the rest goes on in another."""
+    tally, started = Tally(), time.monotonic()
+    waiting = list(cases)
+    while waiting:
+        told = _in_a_process(waiting[:batch], attempt, folder)
+        for (name, number), line in zip(waiting, told, strict=False):
+            tally.tried[name] += 1
+            tally.ended[line["ended"]] += 1
+            tally.faults += [f"{name} {number}: {fault}" for fault in line["faults"]]
+        waiting = waiting[len(told) :]
+    tally.seconds = time.monotonic() - started
+    return tally
+
+
+def _in_a_process(cases: Sequence[Case], attempt: Try, folder: Path) -> list[dict[str, Any]]:
+    context = mp.get_context("forkserver")
+    context.set_forkserver_preload([*IMPORTED, "networkx", "tests.fuzz.files", "tests.fuzz.words"])
+    os.environ.update(ONE_THREAD)
+    log = folder / "told.jsonl"
+    log.write_text("")
+    process = context.Process(target=_try_all, args=(cases, attempt, folder, log, chosen_seed()))
+    process.start()
+    heard, since = 0, time.monotonic()
+    while process.is_alive():
+        process.join(0.05)
+        if (size := log.stat().st_size) != heard:
+            heard, since = size, time.monotonic()
+        if time.monotonic() - since > 6 * SECONDS:
+            process.kill()
+            process.join()
+    told = [json.loads(line) for line in log.read_text().splitlines()]
+    if len(told) < len(cases):
+        code = process.exitcode
+        told.append(
+            {"ended": "crash", "faults": [f"the process ended with {code} after {time.monotonic() - since:.0f} s"]}
+        )
+    return told
+
+
+def _try_all(cases: Sequence[Case], attempt: Try, folder: Path, log: Path, seed: int) -> None:
+    soft = _used() + (8 << 30)
+    resource.setrlimit(resource.RLIMIT_AS, (soft, soft))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with log.open("a") as lines:
+        for name, number in cases:
+            place = folder / f"{name.replace(' ', '-')}-{number}"
+            place.mkdir(parents=True)
+            memory, started = _peak(), time.monotonic()
+            try:
+                with _limited():
+                    ended, *faults = attempt(name, random.Random(f"{seed}/{name}/{number}"), place)
+            except TimeoutError:
+                ended, faults = "hang", [f"it took more than {SECONDS} s"]
+            except BaseException as error:
+                ended, faults = "escaped", [f"{type(error).__name__}: {error}"[:300]]
+            if (more := _peak() - memory) > MEGABYTES:
+                faults.append(f"it needed {more:.0f} MB")
+            if time.monotonic() - started > SECONDS and ended != "hang":
+                faults.append(f"it took {time.monotonic() - started:.1f} s")
+            if faults and os.environ.get("GRAPHVEIL_KEEP"):
+                shutil.copytree(
+                    place, Path(os.environ["GRAPHVEIL_KEEP"]) / place.name, symlinks=True, dirs_exist_ok=True
+                )
+            shutil.rmtree(place, ignore_errors=True)
+            lines.write(json.dumps({"ended": ended, "faults": faults}) + "\n")
+            lines.flush()
+    os._exit(0)
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(SECONDS + 2)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _used() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
