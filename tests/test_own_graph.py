@@ -1,0 +1,189 @@
+"""Somebody's own two tables, from the first look to the last file, as the command line takes them."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import graphveil as gv
+from graphveil import cli
+from graphveil.audit.secret import node_secret
+from graphveil.data.degree import degree_features
+from graphveil.data.graph import both_directions
+from graphveil.data.origin import Origin, node_ids
+from graphveil.review import graph_of, read_record
+from graphveil.training.inputs import features
+
+Call = Callable[..., tuple[int, str]]
+QUICK = ("--set", "rounds=8", "--set", "warmup=0", "--device", "cpu")
+
+
+@pytest.fixture
+def graphveil(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Call:
+    def call(*arguments: str | Path) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["graphveil", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.run()
+        out, err = capfd.readouterr()
+        return int(left.value.code or 0), out + err
+
+    monkeypatch.setenv("COLUMNS", "200")
+    return call
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    """Two hundred people with ids of their own; gender is unknown of every tenth, and the title gives it away."""
+    random = np.random.default_rng(0)
+    names = [f"p{number:03d}" for number in random.permutation(200)]
+    gender, team, age = random.integers(0, 2, 200), random.integers(0, 3, 200), random.integers(18, 70, 200)
+    rows = ["id,age,team,gender,title"]
+    for i, name in enumerate(names):
+        rows.append(f"{name},{age[i]},t{team[i]},{'' if i % 10 == 0 else 'fm'[gender[i]]},{('Ms', 'Mr')[gender[i]]}")
+    links = ["from,to"]
+    while len(links) < 801:
+        a, b = random.integers(0, 200, 2)
+        if random.random() < (0.8 if team[a] == team[b] else 0.2):
+            links.append(f"{names[a]},{names[b]}")
+    folder = tmp_path / "people"
+    folder.mkdir()
+    (folder / "nodes.csv").write_text("\n".join(rows))
+    (folder / "edges.csv").write_text("\n".join(links))
+    return folder
+
+
+def test_two_secrets_from_two_tables_to_two_audits(people: Path, tmp_path: Path, graphveil: Call) -> None:
+    run = tmp_path / "run"
+    code, said = graphveil("protect", people, "--secret", "gender", "--secret", "team", "--out", run, *QUICK)
+    assert code == 0, said
+    assert "'title' alone tells 'gender': 100%" in said
+    record = read_record(run)
+    assert [column["name"] for column in record["encoding"]["columns"]] == ["age", "title"], "secrets are no features"
+    assert record["encoding"]["classes"] == {"gender": ["f", "m"], "team": ["t0", "t1", "t2"]}
+    assert [told["secret"] for told in record["scores"]["secrets"]] == ["gender", "team"]
+    table = pq.read_table(run / "embeddings.parquet")
+    own = [line.split(",")[0] for line in (people / "nodes.csv").read_text().splitlines()[1:]]
+    assert table["id"].to_pylist() == own, "the user's own ids in the user's own order"
+    np.testing.assert_array_equal(table["z0"].to_numpy(), np.load(run / "embeddings.npy")[:, 0])
+
+    graph, split = graph_of(run, record)
+    assert node_ids(graph).to_pylist() == own
+    assert int((graph.gender == -1).sum()) == 20
+    assert set(split.test_nodes.tolist()) & set((graph.gender == -1).nonzero().flatten().tolist()), (
+        "their team is known"
+    )
+
+    code, said = graphveil("audit", run, "--panel", "quick")
+    assert code == 0, said
+    found = {json.loads((run / name).read_text())["secret"]: name for name in ("audit.json", "audit.team.json")}
+    assert found == {"gender": "audit.json", "team": "audit.team.json"}
+    asked = json.loads((run / "audit.json").read_text())
+    known = int((graph.gender[split.test_nodes] != -1).sum())
+    assert asked["test_examples"] == known, "who is not known is not asked for"
+    assert list(node_secret(graph, split, "gender", 0).class_names) == ["f", "m"]
+    assert graphveil("report", run)[0] == 0
+    assert "hide gender and team" in (run / "report.html").read_text()
+
+
+def test_a_changed_table_is_noticed(people: Path, tmp_path: Path, graphveil: Call) -> None:
+    run = tmp_path / "run"
+    assert graphveil("protect", people, "--secret", "team", "--out", run, *QUICK)[0] == 0
+    text = (people / "nodes.csv").read_text()
+    (people / "nodes.csv").write_text(text.replace(",t0,", ",t1,", 1))
+    code, said = graphveil("audit", run, "--panel", "quick")
+    assert code == 2
+    assert "is not the graph that" in said
+    assert not (run / "audit.json").exists()
+
+
+def test_anybody_s_embeddings_of_somebody_s_graph(people: Path, tmp_path: Path, graphveil: Call) -> None:
+    """Rows come in another order, with ids; the first column is the secret itself."""
+    lines = [line.split(",") for line in (people / "nodes.csv").read_text().splitlines()[1:]]
+    rows = ["id,a,b"] + [f"{line[0]},{line[4] == 'Ms':d},{number % 7}" for number, line in enumerate(lines[::-1])]
+    (tmp_path / "z.csv").write_text("\n".join(rows))
+    out = tmp_path / "audit.json"
+    given = ("--embeddings", tmp_path / "z.csv", "--graph", people, "--out", out, "--panel", "quick")
+    code, said = graphveil("audit", *given, "--secret", "gender")
+    assert code == 0, said
+    assert json.loads(out.read_text())["strongest"]["value"] > 0.95
+    code, said = graphveil("audit", *given, "--secret", "links")
+    assert code == 0, said
+    assert json.loads(out.read_text())["secret"] == "links"
+
+
+def test_a_sweep_over_somebody_s_graph_goes_on_where_it_was(people: Path, tmp_path: Path, graphveil: Call) -> None:
+    given = ("sweep", people, "--secret", "gender", "--drop", "title", "--seeds", "1", "--rounds", "3", "--jobs", "1")
+    assert graphveil(*given, "--tradeoff", "0.5", "--out", tmp_path / "out")[0] == 0
+    (first,) = (tmp_path / "out" / "cells").glob("[!.]*.json")
+    written = first.stat().st_mtime_ns
+    code, said = graphveil(*given, "--tradeoff", "0.5,1", "--out", tmp_path / "out")
+    assert code == 0, said
+    assert first.stat().st_mtime_ns == written
+    assert len(list((tmp_path / "out" / "cells").glob("[!.]*.json"))) == 2
+    (people / "edges.csv").write_text((people / "edges.csv").read_text() + "\np000,p001\np001,p007")
+    assert graphveil(*given, "--tradeoff", "0.5", "--out", tmp_path / "out")[0] == 0
+    assert len(list((tmp_path / "out" / "cells").glob("[!.]*.json"))) == 3, "another graph is another cell"
+    code, said = graphveil(*given, "--secret", "team", "--out", tmp_path / "out")
+    assert code == 2
+    assert "takes one" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--secret", "salary"], "salary"),
+        (["--secret", "age"], "--bins age=4"),
+        (["--utility", "team", "--secret", "team"], "what is kept cannot be hidden"),
+        (["--secret", "gender", "--secret", "gender"], "named twice"),
+        (["--secret", "gender", "--split", "paper"], "--split proportional"),
+        (["--secret", "gender", "--adversary", "bilinear"], "unknown node head"),
+    ],
+)
+def test_a_wrong_wish_is_one_sentence(
+    people: Path, tmp_path: Path, graphveil: Call, options: list[str], sentence: str
+) -> None:
+    code, said = graphveil("protect", people, "--out", tmp_path / "run", *QUICK, *options)
+    assert code == 2
+    assert sentence in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_a_number_is_hidden_in_bins(people: Path, tmp_path: Path, graphveil: Call) -> None:
+    run = tmp_path / "run"
+    given = ("--utility", "team", "--secret", "age", "--bins", "age=3", "--secret", "links")
+    code, said = graphveil("protect", people, *given, "--out", run, *QUICK)
+    assert code == 0, said
+    record = read_record(run)
+    assert len(record["encoding"]["classes"]["age"]) == 3
+    assert [told["metric"] for told in record["scores"]["secrets"]] == ["accuracy", "auc"]
+    assert record["message_edges"] == "all"
+
+
+def test_counted_features_tell_nothing_of_links_that_are_held_out() -> None:
+    """A path of 60 nodes: in the features of a split a node has the links that messages pass along, and no others."""
+    pairs = torch.stack([torch.arange(59), torch.arange(1, 60)])
+    x = degree_features(pairs, 60)
+    graph = Data(x=x, edge_index=both_directions(pairs), y=torch.arange(60) % 2)
+    graph.origin = Origin(node_ids(graph), structural=True)
+    splits = [gv.Split.proportional(graph, seed) for seed in (0, 1)]
+    cpu = torch.device("cpu")
+    for split in splits:
+        degree = torch.bincount(split.train_links.flatten(), minlength=60)
+        assert torch.allclose(features(graph, [split], True, cpu)[:, 1].expm1(), degree.float())  # type: ignore[index]
+    together = features(graph, splits, True, cpu)
+    assert isinstance(together, torch.Tensor)
+    assert together.shape == (2, 60, 26)
+    assert together[1].equal(features(graph, splits[1:], True, cpu))  # type: ignore[arg-type]
+    assert x.equal(features(graph, [], True, cpu))  # type: ignore[arg-type]
+    recipe = gv.Recipe(rounds=6, hidden_channels=4, out_channels=2, warmup=0)
+    veils = [gv.Veil(recipe=recipe, seed=seed, device="cpu") for seed in (0, 1)]
+    gv.fit_together(veils, graph, splits)
+    alone = gv.Veil(recipe=recipe, seed=1, device="cpu").fit(graph, splits[1])
+    assert torch.allclose(alone.transform(graph, splits[1]), veils[1].transform(graph, splits[1]), atol=1e-5)
