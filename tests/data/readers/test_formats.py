@@ -207,3 +207,18 @@ def test_a_mapping_of_ogb_gives_the_ids(tmp_path: Path) -> None:
     assert graph.origin.ids.to_pylist() == [104, 103, 102, 101, 100]
     (folder / "raw" / "node-feat.csv.gz").write_bytes(gzip.compress(b"1,2\n"))
     assert "node-feat.csv.gz has 1 rows and there are 5 nodes" in refusal(folder)
+
+
+def test_sparse_features_stay_sparse() -> None:
+    graph = gv.generate(gv.GraphSpec(num_nodes=60, num_edges=100, num_features=300, words_per_node=5))
+    found = gv.read_graph(graph)
+    assert found.x.layout == torch.sparse_csr
+    assert torch.equal(found.x.to_dense(), graph.x.to_dense())
+    assert torch.equal(found.edge_index, graph.edge_index)
+    assert torch.equal(found["secret"], graph["secret"])
+
+
+def test_a_sparse_tensor_that_points_outside_itself_is_refused() -> None:
+    parts = (torch.tensor([0, 1, 2]), torch.tensor([1, 99]), torch.ones(2))
+    broken = torch.sparse_csr_tensor(*parts, size=(2, 2), check_invariants=False)
+    assert "cannot be read" in refusal({"adjacency": broken})

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -93,6 +94,8 @@ def test_objects_that_are_no_graph(value: Any) -> None:
         ({"edge_index": [[0.5], [1]], "x": np.eye(3)}, "type float64: expected (2, n) whole numbers"),
         ({"edge_index": [[0], [1]], "x": np.eye(3), "y": [0, 1]}, "features of 3, labels of 2 rows"),
         ({"edge_index": [[0], [10**12]]}, "without large gaps"),
+        (sp.coo_matrix(([1], ([0], [1])), shape=(10**9, 10**9)), "without large gaps"),
+        (Data(edge_index=torch.zeros(2, 1, dtype=torch.long), num_nodes=10**12), "has 1,000,000,000,000 nodes"),
         ({"edge_index": [[0], [1]], "x": np.array([["a"], ["b"]])}, "expected numbers"),
         ({"edge_index": [[0], [1]], "ids": ["a", "a"]}, "has an id twice"),
         ({"adjacency": np.ones((2, 3))}, "expected a square one"),
@@ -101,7 +104,7 @@ def test_objects_that_are_no_graph(value: Any) -> None:
         ({"weights": [1]}, "has neither 'edge_index' nor 'adjacency'"),
     ],
 )
-def test_faults_of_arrays(arrays: dict[str, Any], sentence: str) -> None:
+def test_faults_of_arrays(arrays: Any, sentence: str) -> None:
     assert sentence in refusal(arrays)
 
 

@@ -18,7 +18,15 @@ from torch import Tensor
 from graphveil.data.origin import Reading
 from graphveil.data.readers.assemble import RESERVED, Found
 from graphveil.data.readers.columns import are_names
-from graphveil.data.readers.distrust import MOST_BYTES, MOST_COLUMNS, brief, check_expansion, check_file, unreadable
+from graphveil.data.readers.distrust import (
+    BAD_ZIP,
+    MOST_BYTES,
+    MOST_COLUMNS,
+    brief,
+    check_expansion,
+    check_file,
+    unreadable,
+)
 from graphveil.data.readers.links import Links
 from graphveil.errors import GraphveilError
 
@@ -45,15 +53,17 @@ def read_array_file(file: Path, suffix: str, reading: Reading) -> Found:
     """An `.npz` or `.npy` file."""
     size = check_file(file)
     try:
-        if suffix == ".npy":
-            with file.open("rb") as stream:
-                return read_arrays(_member(file, stream, size, file.name), reading, str(file))
-        with zipfile.ZipFile(file) as archive:
-            return read_arrays(_members(file, archive, size), reading, str(file))
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError, RuntimeError) as error:
-        raise GraphveilError(f"{file} cannot be unpacked ({brief(error)}): save it anew.") from error
+        stream = file.open("rb")
     except OSError as error:
         raise unreadable(file, error) from error
+    with stream:
+        if suffix == ".npy":
+            return read_arrays(_member(file, stream, size, file.name), reading, str(file))
+        try:
+            arrays = _members(file, zipfile.ZipFile(stream), size)
+        except (*BAD_ZIP, OSError) as error:
+            raise GraphveilError(f"{file} cannot be unpacked ({brief(error)}): save it anew.") from error
+    return read_arrays(arrays, reading, str(file))
 
 
 def read_arrays(source: Any, reading: Reading, name: str = "the graph") -> Found:
@@ -89,6 +99,14 @@ def read_arrays(source: Any, reading: Reading, name: str = "the graph") -> Found
     links = Links(pairs, lambda row: f"{name}, link {row}", _weights(weights, pairs, name))
     own = pa.array(np.arange(count)) if ids is None else _own(ids, name)
     return Found(name, own, links, columns, features, label if label in columns else None, attributes, notes)
+
+
+def check_size(count: int, stored: int, name: str) -> None:
+    """Refuse to make room for far more nodes than anything is said about."""
+    if not 0 <= count <= MOST_GAPS * (stored + 1000):
+        raise GraphveilError(
+            f"{name} has {count:,} nodes and {stored:,} values that name one: number them from 0 without large gaps."
+        )
 
 
 def check_ends(pairs: Tensor, count: int, name: str) -> None:
@@ -181,11 +199,8 @@ def _count(sizes: Mapping[str, int], pairs: Tensor, name: str) -> int:
         raise GraphveilError(f"{name} has {said} rows: give one row a node.")
     counted = int(pairs.max()) + 1 if pairs.numel() else 0
     count = next(iter(sizes.values()), counted)
-    if not sizes and counted > MOST_GAPS * (pairs.numel() + 1):
-        raise GraphveilError(
-            f"{name} names node {counted - 1:,} with {pairs.size(1):,} links: number the nodes from 0 without large"
-            " gaps, or give 'ids'."
-        )
+    if not sizes:
+        check_size(count, pairs.numel(), name)
     check_ends(pairs, count, name)
     return count
 
@@ -206,12 +221,25 @@ def _kind(value: Any, name: str) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Tensor):
-        if value.layout != torch.strided:
-            value = value.to_sparse_coo().coalesce().cpu()
-            row, col = value.indices().numpy()
-            return sp.coo_matrix((value.values().numpy(), (row, col)), shape=tuple(value.shape)).tocsr()
-        return value.detach().cpu().numpy()
+        return _plain_tensor(value.detach().cpu())
     return value if sp.issparse(value) else np.asarray(value)
+
+
+def _plain_tensor(value: Tensor) -> Any:
+    """A tensor as an array or as a SciPy matrix, whose indices are checked: torch itself trusts those of a file."""
+    if value.layout == torch.strided:
+        return value.numpy()
+    shape = tuple(value.shape)
+    if value.layout == torch.sparse_coo and len(shape) == 2 == value.sparse_dim():
+        values, indices = value._values().numpy(), value._indices().numpy()
+        check_size(shape[0], len(values), "a sparse tensor")
+        return sp.coo_matrix((values, tuple(indices)), shape=shape).tocsr()
+    if value.layout == torch.sparse_csr and len(shape) == 2:
+        parts = (value.values().numpy(), value.col_indices().numpy(), value.crow_indices().numpy())
+        matrix = sp.csr_matrix(parts, shape=shape)
+        matrix.check_format(full_check=True)
+        return matrix
+    raise GraphveilError(f"a tensor of layout {value.layout} and shape {shape} is not read: give it dense, or as CSR.")
 
 
 def _gathered(parts: dict[str, Any], name: str) -> dict[str, Any]:
@@ -230,9 +258,8 @@ def _matrix(parts: Mapping[str, Any], prefix: str, name: str) -> Any:
     """A sparse matrix from its arrays, checked."""
     try:
         height, width = (int(size) for size in np.asarray(parts[f"{prefix}shape"]).ravel())
-        if not (0 <= height < MOST_NODES and 0 <= width < MOST_NODES):
-            raise ValueError(f"shape {height} x {width}")
         data = parts[f"{prefix}data"]
+        check_size(max(height, width), len(data), name)
         kind = str(np.asarray(parts.get(f"{prefix}format", "csr")).astype(str)[()])
         if f"{prefix}row" in parts:
             matrix = sp.coo_matrix((data, (parts[f"{prefix}row"], parts[f"{prefix}col"])), shape=(height, width))
@@ -248,6 +275,8 @@ def _matrix(parts: Mapping[str, Any], prefix: str, name: str) -> Any:
 
 
 def _from_adjacency(adjacency: Any, name: str) -> tuple[Any, Any, int]:
+    if sp.issparse(adjacency):
+        check_size(adjacency.shape[0], adjacency.nnz, name)
     if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1] or adjacency.dtype.kind not in "biuf":
         raise GraphveilError(f"{name} has an adjacency of shape {adjacency.shape}: expected a square one, of numbers.")
     matrix = sp.coo_matrix(adjacency)
@@ -304,7 +333,7 @@ def _member(file: Path, stream: Any, size: int, name: str) -> Any:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran, kind = read(stream)
-    except (ValueError, EOFError, SyntaxError, TypeError, KeyError, UnicodeDecodeError) as error:
+    except Exception as error:  # the header is read as Python's text, which can be wrong in any way
         raise GraphveilError(f"{file}: {name!r} is no NumPy array ({brief(error)}): save it anew.") from error
     if kind.hasobject:
         raise GraphveilError(f"{file}: {name!r} holds Python objects, which could run code: save numbers or texts.")

@@ -231,12 +231,13 @@ def together(parts: Sequence[Matrix], rows: int) -> Tensor:
     if width > MOST_COLUMNS:
         raise GraphveilError(f"{width:,} columns of features, and at most {MOST_COLUMNS:,} are taken: drop some.")
     filled = sum(part.nnz if sp.issparse(part) else np.count_nonzero(part) for part in parts)
-    if width > MANY and filled < SPARSE * rows * width:
-        return as_csr(sp.hstack([sp.csr_matrix(part) for part in parts], format="csr"))
-    if 4 * rows * width > MOST_BYTES:
+    fits = 4 * rows * width <= MOST_BYTES
+    if not fits and 12 * filled > MOST_BYTES:
         raise GraphveilError(
             f"{rows:,} rows of {width:,} features do not fit into {MOST_BYTES >> 30} GiB: drop columns."
         )
+    if not fits or (width > MANY and filled < SPARSE * rows * width):
+        return as_csr(sp.hstack([sp.csr_matrix(part) for part in parts], format="csr"))
     dense = [part.toarray() if sp.issparse(part) else part for part in parts]
     return torch.from_numpy(np.ascontiguousarray(np.concatenate(dense, axis=1), dtype=np.float32))
 

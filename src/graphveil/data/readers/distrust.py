@@ -7,6 +7,7 @@ name may be a pipe that never ends.
 import difflib
 import io
 import stat
+import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,9 @@ SMALL = 64 << 20
 
 MOST_COLUMNS = 100_000
 """Of a table, or of the features that come of it."""
+
+BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeDecodeError)
+"""What the standard library says of a zip file that is none, or is broken, or has a password."""
 
 _MARKS = {
     b"\xff\xfe\x00\x00": "utf-32",

@@ -107,6 +107,8 @@ def _check_xml(file: Path, data: bytes) -> None:
         parser.Parse(data, True)
     except Enough:
         return
+    except LookupError as error:
+        raise GraphveilError(f"{file} names an encoding that nobody knows ({brief(error)}): save it anew.") from error
     except expat.ExpatError as error:
         raise GraphveilError(
             f"{file}, line {error.lineno}, column {error.offset + 1}, is no XML ({expat.ErrorString(error.code)}): save"

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from graphveil.data.origin import Reading
-from graphveil.data.readers.arrays import as_features, check_ends, node_column
+from graphveil.data.readers.arrays import as_features, check_ends, check_size, node_column
 from graphveil.data.readers.assemble import Found
 from graphveil.data.readers.columns import numbers
 from graphveil.data.readers.ids import alike, own_ids
@@ -35,6 +35,8 @@ def read_ogb(folder: Path, reading: Reading) -> Found:
     nodes, features, labels = (_table(raw, name) for name in ("num-node-list", "node-feat", "node-label"))
     matrix = None if features is None else as_features(_matrix(features), str(features.file))
     count = _count(nodes, matrix, ends)
+    if matrix is None:
+        check_size(count, ends.size, str(folder))
     pairs = torch.from_numpy(np.ascontiguousarray(ends.T).astype(np.int64))
     check_ends(pairs, count, str(links.file))
     if matrix is not None and len(matrix) != count:

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+from torch_geometric.data.data import BaseData, DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 
 from graphveil.data.origin import Reading
-from graphveil.data.readers.arrays import read_arrays
+from graphveil.data.readers.arrays import check_size, read_arrays
 from graphveil.data.readers.assemble import Found
-from graphveil.data.readers.distrust import brief, check_expansion, check_file
+from graphveil.data.readers.distrust import BAD_ZIP, brief, check_expansion, check_file
 from graphveil.errors import GraphveilError
 
 ALLOWED: list[Any] = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage]
@@ -28,7 +28,7 @@ def read_pyg_file(file: Path, reading: Reading) -> Found:
     try:
         with zipfile.ZipFile(file) as archive:
             check_expansion(file, size, sum(member.file_size for member in archive.infolist()))
-    except (zipfile.BadZipFile, OSError) as error:
+    except (*BAD_ZIP, OSError) as error:
         raise GraphveilError(f"{file} is no file of torch.save ({brief(error)}): save it anew.") from error
     try:
         with torch.serialization.safe_globals(ALLOWED):
@@ -44,7 +44,7 @@ def read_pyg_file(file: Path, reading: Reading) -> Found:
     return read_pyg(_single(value, file), reading, str(file))
 
 
-def read_pyg(graph: Data, reading: Reading, name: str = "the graph") -> Found:
+def read_pyg(graph: BaseData, reading: Reading, name: str = "the graph") -> Found:
     """A `Data`; x, y and every tensor of one whole number a node are taken, and nothing in it is altered."""
     if type(graph) is not Data:
         raise GraphveilError(f"{name} is a {type(graph).__name__}: expected one graph, a torch_geometric.data.Data.")
@@ -59,6 +59,7 @@ def read_pyg(graph: Data, reading: Reading, name: str = "the graph") -> Found:
         parts["edge_weight"] = parts.pop("edge_attr")
     known = {key: parts[key] for key in parts if not key.startswith("edge_") or key in ("edge_index", "edge_weight")}
     if "x" not in known and isinstance(graph.num_nodes, int):
+        check_size(graph.num_nodes, known["edge_index"].numel(), name)
         known["ids"] = torch.arange(graph.num_nodes)
     return read_arrays(known, reading, name)
 

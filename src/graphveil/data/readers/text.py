@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from graphveil.data.readers.distrust import MOST_COLUMNS, as_utf8, brief, read_bytes
+from graphveil.data.readers.distrust import MOST_BYTES, MOST_COLUMNS, SMALL, as_utf8, brief, read_bytes
 from graphveil.errors import GraphveilError
 
 MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None")
@@ -19,6 +19,9 @@ MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None")
 
 LONGEST_ROW = 64 << 20
 """Bytes of one row."""
+
+MOST_VALUES = MOST_BYTES // 8
+"""Of a table, since a number takes eight bytes even where its text takes one."""
 
 _BLOCK = 8 << 20
 _DELIMITERS = ",;\t|"
@@ -155,6 +158,8 @@ def open_text(file: Path, encoding: str | None, known: Callable[[str], bool]) ->
     elif numbers:
         names = [""] * len(names)
     body = data[start:]
+    if len(body) > SMALL and (count := body.count(delimiter.encode())) > MOST_VALUES:
+        raise GraphveilError(f"{file} has {count:,} values, and at most {MOST_VALUES:,} are read: leave out columns.")
     if header:
         body, before = body[len(first.encode()) :].removeprefix(b"\r").removeprefix(b"\n"), before + 1
     table = TextTable(file, *_named(file, names), header, delimiter, body, before)

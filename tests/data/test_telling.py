@@ -1,0 +1,70 @@
+"""Columns that tell a target by themselves are found, with how well they do."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import graphveil as gv
+from graphveil.data import telling_columns
+from graphveil.data.sparse import csr_from_rows
+
+
+def read(folder: Path, count: int = 4000, **columns: object) -> Data:
+    pq.write_table(pa.table({"id": np.arange(count), **columns}), folder / "nodes.parquet")
+    (folder / "edges.csv").write_text("u,v\n0,1\n")
+    return gv.read_graph(folder, attributes=["secret"])
+
+
+def test_strengths_are_those_of_the_rule_that_made_the_columns(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    secret = random.choice(3, 4000, p=[0.5, 0.3, 0.2])
+    half = random.random(4000) < 0.5
+    majority = np.bincount(secret).max() / 4000
+    noisy = np.where(half, secret, random.choice(3, 4000, p=[0.5, 0.3, 0.2]))
+    graph = read(
+        tmp_path,
+        secret=np.array(["a", "b", "c"])[secret],
+        town=np.array(["rome", "oslo", "bonn"])[secret],
+        score=secret + 0.01 * random.random(4000),
+        noisy=np.array(["u", "v", "w"])[noisy],
+        noise=random.random(4000),
+        words=random.choice(["x", "y"], 4000),
+    )
+    found = dict(telling_columns(graph, "secret"))
+    assert found["town"] == 1
+    assert found["score"] == pytest.approx(1, abs=0.05), "bins of equal size cut through a class at most twice"
+    accuracy = sum(np.bincount(secret[noisy == value]).max() for value in range(3)) / 4000
+    assert found["noisy"] == pytest.approx((accuracy - majority) / (1 - majority), abs=0.02)
+    assert found.get("noise", 0) < 0.02
+    assert found.get("words", 0) < 0.02
+    assert [name for name, _ in telling_columns(graph, "secret")][:2] == ["town", "score"]
+
+
+def test_missing_values_can_tell(tmp_path: Path) -> None:
+    secret = np.arange(4000) % 2
+    ages = [None if odd else 20 + place % 40 for place, odd in enumerate(secret)]
+    graph = read(tmp_path, secret=np.array(["n", "y"])[secret], age=pa.array(ages))
+    assert dict(telling_columns(graph, "secret"))["age"] > 0.9
+
+
+def test_columns_of_a_graph_that_was_not_read() -> None:
+    y = torch.arange(600) % 3
+    words = torch.stack([y, 3 + torch.arange(600) % 50], dim=1)
+    graph = Data(x=csr_from_rows(words, 60), edge_index=torch.tensor([[0], [1]]), y=y)
+    found = telling_columns(graph, "labels")
+    assert {name for name, _ in found[:3]} == {"x[0]", "x[1]", "x[2]"}
+    assert found[0][1] == pytest.approx(0.5, abs=0.01), "a word that only one of three classes has leaves two"
+    dense = Data(x=graph.x.to_dense(), edge_index=graph.edge_index, y=y)
+    assert telling_columns(dense, "labels") == found
+
+
+def test_nothing_tells_one_class_or_no_class() -> None:
+    graph = Data(x=torch.eye(6), edge_index=torch.tensor([[0], [1]]), y=torch.zeros(6, dtype=torch.long))
+    assert telling_columns(graph, "labels") == []
+    graph.y = torch.full((6,), -1)
+    assert telling_columns(graph, "labels") == []
