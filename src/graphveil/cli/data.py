@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from graphveil.data import Reading
 
+MOST_CLASSES = 12
+"""Classes of a target that are shown."""
+
 data = typer.Typer(
     help="The graphs that graphveil knows by name, and a look at your own.",
     epilog="Example:  graphveil data list",
@@ -92,13 +95,13 @@ def show_targets(graph: "Data") -> None:
     for name in names:
         codes = node_classes(graph, name)
         counts = codes[codes != UNKNOWN].bincount().tolist()
-        classes = ", ".join(
-            f"{word} {count:,}" for word, count in zip(class_names(graph, name, len(counts)), counts, strict=False)
-        )
+        named = list(zip(class_names(graph, name, len(counts)), counts, strict=False))
+        classes = ", ".join(f"{word} {count:,}" for word, count in named[:MOST_CLASSES])
+        more = f" and {len(named) - MOST_CLASSES:,} more" if len(named) > MOST_CLASSES else ""
         strongest = [
             f"{column} {strength:.0%}" for column, strength in telling_columns(graph, name)[:3] if strength > 0
         ]
-        words = (name, classes, f"{int((codes == UNKNOWN).sum()):,}", ", ".join(strongest) or "none")
+        words = (name, classes + more, f"{int((codes == UNKNOWN).sum()):,}", ", ".join(strongest) or "none")
         table.add_row(*[Text(printable(word)) for word in words])
     if names:
         console.print(table)

@@ -128,6 +128,23 @@ def test_lists_of_links_as_people_write_them(tmp_path: Path, text: str) -> None:
     assert links(graph) == [(0, 1), (1, 2)]
 
 
+def test_the_first_link_is_not_taken_for_a_header(tmp_path: Path) -> None:
+    for text in ("ann bob\nbob cid\n", "ann\tbob\nbob\tcid\n"):
+        (tmp_path / "list.txt").write_text(text)
+        graph = gv.read_graph(tmp_path / "list.txt")
+        assert links(graph) == [("ann", "bob"), ("bob", "cid")]
+        assert "list.txt has no header." in graph.origin.notes
+    (tmp_path / "list.txt").write_text("ann bob\nbob bob\n")
+    assert "list.txt, line 2, links a node to itself" in refusal(tmp_path / "list.txt", loops="refuse")
+
+
+def test_the_index_of_pandas_is_no_feature(tmp_path: Path) -> None:
+    nodes = pa.table({"id": [1, 2, 3], "age": [1, 2, 4], "__index_level_0__": [0, 1, 2]})
+    pq.write_table(nodes, tmp_path / "nodes.parquet")
+    (tmp_path / "edges.csv").write_text("u,v\n1,2\n")
+    assert gv.read_graph(tmp_path).x.size(1) == 1
+
+
 def test_gz_is_unpacked(tmp_path: Path) -> None:
     (tmp_path / "edges.csv.gz").write_bytes(gzip.compress(EDGES.encode()))
     (tmp_path / "nodes.tsv.gz").write_bytes(

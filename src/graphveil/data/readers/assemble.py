@@ -135,7 +135,7 @@ def _features(found: Found, reading: Reading, encoding: Encoding | None, taken: 
         if name in taken:
             raise GraphveilError(f"{name!r} is a target and cannot be a feature, too: it would tell itself.")
     if encoding is not None:
-        return _features_like(found, encoding, taken, notes)
+        return _features_like(found, encoding, taken | set(reading.drop), notes)
     pieces = encode.features({name: found.columns[name] for name in asked}, len(found.ids), notes)
     if found.matrix is not None and reading.features is None:
         pieces.add(Column("x", "matrix", found.matrix.shape[1]), found.matrix)

@@ -107,7 +107,9 @@ def unreadable(file: Path, error: Exception) -> GraphveilError:
 
 def no_column(where: str, name: str, names: Sequence[str]) -> GraphveilError:
     """The sentence for a column that is not there."""
-    near = difflib.get_close_matches(name, names, n=1)
+    if not names:
+        return GraphveilError(f"{where} has no column {_short(name)}: give a table of nodes, by --nodes, that has it.")
+    near = difflib.get_close_matches(name, names[:1000], n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return GraphveilError(f"{where} has no column {_short(name)}: it has {listed(names)}.{hint}")
 

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from graphveil.data.origin import Reading
 from graphveil.data.readers import ids as node_ids
 from graphveil.data.readers.assemble import LABEL_NAMES, Found
 from graphveil.data.readers.columns import numbers
-from graphveil.data.readers.distrust import MOST_COLUMNS, brief, check_expansion, check_file, no_column
+from graphveil.data.readers.distrust import MOST_COLUMNS, brief, check_expansion, check_file, listed, no_column
 from graphveil.data.readers.links import Links
 from graphveil.data.readers.text import TextTable, open_text
 from graphveil.errors import GraphveilError
@@ -26,12 +28,13 @@ PARQUET = (".parquet", ".pq")
 SOURCE_NAMES = ("source", "src", "from", "fromnodeid", "from_id", "source_id", "u", "node1", "node_1", "id1", "id_1")
 TARGET_NAMES = ("target", "dst", "to", "tonodeid", "to_id", "target_id", "v", "node2", "node_2", "id2", "id_2")
 WEIGHT_NAMES = ("weight", "w", "weights", "edge_weight")
-ID_NAMES = ("id", "node", "node_id", "nodeid", "vertex", "key", "name")
+ID_NAMES = ("id", "node", "node_id", "nodeid", "vertex")
 LINK_FILES = ("edges", "edge", "links", "link", "edgelist", "relations", "relationships")
 NODE_FILES = ("nodes", "node", "vertices", "vertex", "people", "persons", "users", "members")
 
 _LINK_WORDS = {*SOURCE_NAMES, *TARGET_NAMES, *WEIGHT_NAMES}
 _NODE_WORDS = {*ID_NAMES, *LABEL_NAMES}
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class ParquetTable:
     file: Path
     names: Sequence[str]
     unnamed: frozenset[str] = frozenset()
-    header: bool = True
+    header: str = "the schema"
     delimiter: str = ","
 
     def read(self, columns: Sequence[str], texts: Sequence[str] = ()) -> pa.Table:
@@ -69,38 +72,21 @@ class ParquetTable:
 Table = TextTable | ParquetTable
 
 
+@dataclass(frozen=True)
+class Ends:
+    """What a table of links says: ids of both ends, from which columns and where, and weights if there are some."""
+
+    ids: Sequence[pa.ChunkedArray]
+    names: tuple[str, str]
+    place: Callable[[int], str]
+    weights: NDArray[np.float64] | None
+
+
 def read_tables(links: Path, nodes: Path | None, reading: Reading) -> Found:
     """A graph from a table of links and, where there is one, a table of nodes."""
     notes: list[str] = []
-    table = open_table(links, reading.text_encoding, _LINK_WORDS)
-    _tell(table, notes)
-    source = _pick(table, SOURCE_NAMES, reading.source, "source", 0, ())
-    target = _pick(table, TARGET_NAMES, reading.target, "target", 1, (source,))
-    if source == target:
-        raise GraphveilError(f"{links}: source and target are both {source!r}: name two columns.")
-    weight = reading.weight if reading.weight is not None else _guess(table.names, WEIGHT_NAMES)
-    wanted = [source, target, *([_named(table, weight)] if weight is not None else [])]
-    rows = table.read(wanted, [source, target])
-    notes.append(f"Links go from {source!r} to {target!r} of {links.name}.")
-    ends = [rows[source], rows[target]]
-    weights = None if weight is None else _weights(rows[weight], weight, table.place)
-    if nodes is None:
-        return _without_nodes(links, ends, (source, target), table.place, weights, notes)
-    people = open_table(nodes, reading.text_encoding, _NODE_WORDS)
-    _tell(people, notes)
-    name = _pick(people, ID_NAMES, reading.id, "id", 0, ())
-    columns = [column for column in people.names if column == name or _wanted(people, column, reading)]
-    if blank := [column for column in people.names if column in people.unnamed and column not in columns]:
-        notes.append(f"{', '.join(blank)} of {nodes.name} has no name and is left out.")
-    own = people.read(columns, [name])
-    known, *ends = node_ids.alike(own[name], *ends)
-    ids = node_ids.own_ids(known, name, people.place)
-    notes.append(f"Nodes are the {len(ids):,} rows of {nodes.name}, by {name!r}.")
-    found = node_ids.numbered(ends, ids, (source, target), table.place)
-    rest = {column: own[column] for column in columns if column != name}
-    unread = [column for column in people.names if column not in own.column_names]
-    graph = Links(found, table.place, weights)
-    return Found(nodes.name, _own_type(own[name], ids), graph, rest, unread=unread, notes=notes)
+    ends = _read_ends(links, reading, notes)
+    return _without_nodes(links, ends, notes) if nodes is None else _with_nodes(nodes, ends, reading, notes)
 
 
 def find_tables(folder: Path) -> tuple[Path, Path | None]:
@@ -170,7 +156,7 @@ def open_table(file: Path, encoding: str | None, known: set[str]) -> Table:
     if len(set(names)) < len(names):
         raise GraphveilError(f"{file} has two columns of one name: rename one.")
     check_expansion(file, size, max(declared, rows * len(names)))
-    return ParquetTable(file, names)
+    return ParquetTable(file, names, frozenset(name for name in names if _PANDAS_INDEX.fullmatch(name)))
 
 
 def _no_table(file: Path, error: Exception) -> GraphveilError:
@@ -188,20 +174,59 @@ def _kind(file: Path) -> tuple[str, str]:
     return "", stem
 
 
-def _without_nodes(
-    file: Path,
-    ends: list[pa.ChunkedArray],
-    names: tuple[str, str],
-    place: Callable[[int], str],
-    weights: "np.ndarray[tuple[int], np.dtype[np.float64]] | None",
-    notes: list[str],
-) -> Found:
-    own, ends = ends, node_ids.alike(*ends)
-    ids = node_ids.all_ends(ends)
-    found = node_ids.numbered(ends, ids, names, place)
+def _read_ends(file: Path, reading: Reading, notes: list[str]) -> Ends:
+    table = open_table(file, reading.text_encoding, _LINK_WORDS)
+    ends = _ends_of(table, reading)
+    guessed = reading.source is None and reading.target is None and _LINK_WORDS.isdisjoint(map(str.lower, table.names))
+    if isinstance(table, TextTable) and table.header and guessed and _recur(ends):
+        table = table.without_header()  # its names are nodes, so that it is a link
+        ends = _ends_of(table, reading)
+    _tell(table, notes)
+    notes.append(f"Links go from {ends.names[0]!r} to {ends.names[1]!r} of {file.name}.")
+    return ends
+
+
+def _ends_of(table: Table, reading: Reading) -> Ends:
+    source = _pick(table, SOURCE_NAMES, reading.source, "source", 0, ())
+    target = _pick(table, TARGET_NAMES, reading.target, "target", 1, (source,))
+    if source == target:
+        raise GraphveilError(f"{table.file}: source and target are both {source!r}: name two columns.")
+    weight = reading.weight if reading.weight is not None else _guess(table.names, WEIGHT_NAMES)
+    wanted = [source, target, *([_named(table, weight)] if weight is not None else [])]
+    rows = table.read(wanted, [source, target])
+    weights = None if weight is None else _weights(rows[weight], weight, table.place)
+    return Ends([rows[source], rows[target]], (source, target), table.place, weights)
+
+
+def _recur(ends: Ends) -> bool:
+    """Whether a column's name is the id of a node."""
+    return any(pc.index(column, pa.scalar(name)).as_py() >= 0 for column in ends.ids for name in ends.names)
+
+
+def _with_nodes(file: Path, ends: Ends, reading: Reading, notes: list[str]) -> Found:
+    table = open_table(file, reading.text_encoding, _NODE_WORDS)
+    _tell(table, notes)
+    name = _pick(table, ID_NAMES, reading.id, "id", 0, ())
+    columns = [column for column in table.names if column == name or _wanted(table, column, reading)]
+    read = set(columns)
+    unread = [column for column in table.names if column not in read]
+    if blank := [column for column in unread if column in table.unnamed]:
+        notes.append(f"Of {file.name}, {listed(blank)} has no name and is left out.")
+    rows = table.read(columns, [name])
+    known, *both = node_ids.alike(rows[name], *ends.ids)
+    ids = node_ids.own_ids(known, name, table.place)
+    notes.append(f"Nodes are the {len(ids):,} rows of {file.name}, by {name!r}.")
+    links = Links(node_ids.numbered(both, ids, ends.names, ends.place), ends.place, ends.weights)
+    rest = {column: rows[column] for column in columns if column != name}
+    return Found(file.name, _own_type(rows[name], ids), links, rest, unread=unread, notes=notes)
+
+
+def _without_nodes(file: Path, ends: Ends, notes: list[str]) -> Found:
+    both = node_ids.alike(*ends.ids)
+    ids = node_ids.all_ends(both)
+    links = Links(node_ids.numbered(both, ids, ends.names, ends.place), ends.place, ends.weights)
     notes.append(f"No table of nodes: the {len(ids):,} that a link names, in the order of their ids.")
-    del own
-    return Found(file.name, ids, Links(found, place, weights), notes=notes)
+    return Found(file.name, _own_type(ends.ids[0], ids), links, notes=notes)
 
 
 def _own_type(column: pa.ChunkedArray, ids: pa.Array) -> pa.Array:
@@ -228,15 +253,11 @@ def _wanted(table: Table, column: str, reading: Reading) -> bool:
     return reading.features is None or column.lower() in LABEL_NAMES
 
 
-def _weights(
-    column: pa.ChunkedArray, name: str, place: Callable[[int], str]
-) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def _weights(column: pa.ChunkedArray, name: str, place: Callable[[int], str]) -> NDArray[np.float64]:
     values = numbers(column)
-    if values is None:
-        raise GraphveilError(
-            f"{place(0)}, column {name!r}, is a word, but weights are numbers: name another by --weight."
-        )
-    return values
+    if values is None and len(column):
+        raise GraphveilError(f"{place(0)}, column {name!r}: weights are numbers; name another column by --weight.")
+    return np.zeros(0) if values is None else values
 
 
 def _pick(table: Table, guesses: Sequence[str], asked: str | None, role: str, place: int, taken: Sequence[str]) -> str:
@@ -249,7 +270,7 @@ def _pick(table: Table, guesses: Sequence[str], asked: str | None, role: str, pl
         raise GraphveilError(
             f"{table.file} has {len(table.names)} column and no {role}: expected a table of links with two columns."
         )
-    return str(free[0] if taken and table.names[place] in taken else table.names[place])
+    return free[0] if table.names[place] in taken else table.names[place]
 
 
 def _guess(names: Sequence[str], guesses: Sequence[str]) -> str | None:

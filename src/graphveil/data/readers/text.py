@@ -36,14 +36,14 @@ class TextTable:
     Args:
         names: of the columns; those without one are called "column 1", ...
         unnamed: which columns have such a name.
-        header: whether a line of the file says the names.
+        header: the line of the file that says the names; nothing if there is none.
         body: the rows, as UTF-8. before: how many lines come before them.
     """
 
     file: Path
     names: Sequence[str]
     unnamed: frozenset[str]
-    header: bool
+    header: str
     delimiter: str
     body: bytes
     before: int
@@ -59,6 +59,13 @@ class TextTable:
         mark = self.delimiter.encode()
         parted = mark != b" " and (mark + b" " in self.body or b" " + mark in self.body)
         return _trimmed(table) if parted else table
+
+    def without_header(self) -> "TextTable":
+        """The same, with what was taken for the header as its first row."""
+        line = " ".join(self.header.split()) if self.delimiter == " " else self.header
+        names = [f"column {place + 1}" for place in range(len(self.names))]
+        body = line.encode("utf-8") + b"\n" + self.body
+        return replace(self, names=names, unnamed=frozenset(names), header="", body=body, before=self.before - 1)
 
     def place(self, row: int) -> str:
         """Where a row stands in the file, for a sentence."""
@@ -152,9 +159,9 @@ def open_text(file: Path, encoding: str | None, known: Callable[[str], bool]) ->
     said = _fields(file, comment.decode("utf-8").lstrip("#% "), delimiter) if comment else []
     says = len(said) == len(names) and not any(map(_NUMBER.fullmatch, said))
     numbers = all(name == "" or _NUMBER.fullmatch(name) for name in names)
-    header = not numbers
+    header = "" if numbers else first
     if says and (numbers or (any(map(known, said)) and not any(map(known, names)))):
-        names, header = said, False
+        names, header = said, ""
     elif numbers:
         names = [""] * len(names)
     body = data[start:]
@@ -190,9 +197,11 @@ def _fields(file: Path, line: str, delimiter: str) -> list[str]:
 def _named(file: Path, names: Sequence[str]) -> tuple[list[str], frozenset[str]]:
     unnamed = {place: f"column {place + 1}" for place, name in enumerate(names) if not name}
     full = [unnamed.get(place, name) for place, name in enumerate(names)]
-    if len(set(full)) < len(full):
-        twice = next(name for place, name in enumerate(full) if name in full[:place])
-        raise GraphveilError(f"{file} has two columns called {twice!r}: rename one.")
+    seen: set[str] = set()
+    for name in full:
+        if name in seen:
+            raise GraphveilError(f"{file} has two columns called {name!r}: rename one.")
+        seen.add(name)
     return full, frozenset(unnamed.values())
 
 
