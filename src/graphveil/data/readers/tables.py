@@ -80,6 +80,7 @@ class Ends:
     names: tuple[str, str]
     place: Callable[[int], str]
     weights: NDArray[np.float64] | None
+    typed: bool
 
 
 def read_tables(links: Path, nodes: Path | None, reading: Reading) -> Found:
@@ -195,7 +196,8 @@ def _ends_of(table: Table, reading: Reading) -> Ends:
     wanted = [source, target, *([_named(table, weight)] if weight is not None else [])]
     rows = table.read(wanted, [source, target])
     weights = None if weight is None else _weights(rows[weight], weight, table.place)
-    return Ends([rows[source], rows[target]], (source, target), table.place, weights)
+    typed = isinstance(table, ParquetTable)
+    return Ends([rows[source], rows[target]], (source, target), table.place, weights, typed)
 
 
 def _recur(ends: Ends) -> bool:
@@ -218,7 +220,9 @@ def _with_nodes(file: Path, ends: Ends, reading: Reading, notes: list[str]) -> F
     notes.append(f"Nodes are the {len(ids):,} rows of {file.name}, by {name!r}.")
     links = Links(node_ids.numbered(both, ids, ends.names, ends.place), ends.place, ends.weights)
     rest = {column: rows[column] for column in columns if column != name}
-    return Found(file.name, _own_type(rows[name], ids), links, rest, unread=unread, notes=notes)
+    return Found(
+        file.name, _own_type(rows[name], ids, isinstance(table, ParquetTable)), links, rest, unread=unread, notes=notes
+    )
 
 
 def _without_nodes(file: Path, ends: Ends, notes: list[str]) -> Found:
@@ -226,12 +230,17 @@ def _without_nodes(file: Path, ends: Ends, notes: list[str]) -> Found:
     ids = node_ids.all_ends(both)
     links = Links(node_ids.numbered(both, ids, ends.names, ends.place), ends.place, ends.weights)
     notes.append(f"No table of nodes: the {len(ids):,} that a link names, in the order of their ids.")
-    return Found(file.name, _own_type(ends.ids[0], ids), links, notes=notes)
+    return Found(file.name, _own_type(ends.ids[0], ids, ends.typed), links, notes=notes)
 
 
-def _own_type(column: pa.ChunkedArray, ids: pa.Array) -> pa.Array:
-    """Ids in the type that the file has them in, unless that is text which is all numbers."""
-    if pa.types.is_integer(column.type) and column.type != ids.type:
+def _own_type(column: pa.ChunkedArray, ids: pa.Array, typed: bool) -> pa.Array:
+    """Ids in the type that the file has them in; a file without types has numbers where all of it is numbers."""
+    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if (
+        pa.types.is_integer(ids.type)
+        and column.type != ids.type
+        and (pa.types.is_integer(column.type) or (typed and text))
+    ):
         return ids.cast(column.type)
     return ids.cast(pa.string()) if pa.types.is_large_string(ids.type) and ids.nbytes < 2**31 else ids
 
