@@ -537,8 +537,8 @@ class Killer:
 
 def worth(file: Path) -> Any:
     """Of what a kill has left: that which may not be lost any more, or nothing."""
-    if file.name == CHECKPOINT and file.exists():
-        return "there"
+    if file.name == CHECKPOINT:  # it goes when the run is finished, and not before
+        return "there" if file.exists() or (file.parent / "run.json").exists() else None
     is_cell = file.suffix == ".json" and file.parent.name == "cells" and not file.name.startswith(".")
     return file.read_bytes() if is_cell and file.exists() else None
 
