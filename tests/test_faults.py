@@ -406,6 +406,41 @@ def test_a_torn_record_is_one_sentence(torn: str, forks: Forks, unbroken: Path, 
     assert json.loads((out / "audit.json").read_text())["secret"] == "labels"
 
 
+def slow_disk() -> None:
+    """Every file takes a while to write, so that what comes then meets a half-written one."""
+    real = os.fsync
+
+    def sync(fd: Any) -> None:
+        time.sleep(0.03)
+        real(fd)
+
+    os.fsync = sync
+
+
+def test_an_interrupted_export_releases_nothing(forks: Forks, unbroken: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(unbroken, run)
+    assert forks("audit", run, "--panel", "quick") == (0, "")
+    out = tmp_path / "release"
+    words: list[str | Path] = [
+        "export",
+        run,
+        "--out",
+        out,
+        "--force",
+        "--format",
+        "parquet,npy,safetensors,word2vec,projector",
+    ]
+    program = forks.start(*words, before=slow_disk)
+    assert program.wait_for(lambda: any(file.suffix == ".part" for file in tmp_path.rglob("*")))
+    program.signal(signal.SIGINT)
+    assert program.wait(20) == 130
+    assert is_one_sentence(program.said)
+    assert "nothing was released" in program.said
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["run"]
+    assert forks(*words) == (0, "")
+
+
 INTERRUPTS: dict[str, tuple[list[str], str, str]] = {
     "protect": ([*CLUB, *SMALL, *FOR_EVER], CHECKPOINT, "the same command with --resume goes on with"),
     "sweep": ([*CLUB, "--jobs", "2", "--tradeoff", "0.5,1", "--seeds", "9"], ".lock", "the same command goes on with"),
@@ -443,17 +478,6 @@ VERBS = {
     "full audit": (["audit", "--jobs", "1"], []),
     "sweep": (["sweep", *CLUB, "--tradeoff", "0.5,1", "--seeds", "2", "--rounds", "20", "--jobs", "1"], []),
 }
-
-
-def slow_disk() -> None:
-    """Every file takes a while to write, so that a kill meets a half-written one."""
-    real = os.fsync
-
-    def sync(fd: Any) -> None:
-        time.sleep(0.03)
-        real(fd)
-
-    os.fsync = sync
 
 
 @dataclass

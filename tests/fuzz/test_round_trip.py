@@ -38,7 +38,7 @@ def found(path: Path) -> Named:
     return names, {frozenset((names[u], names[v])) for u, v in graph.edge_index.t().tolist()}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(graphs(ANY))
 def test_parquet(graph: Named) -> None:
     names, links = graph
@@ -52,7 +52,7 @@ def test_parquet(graph: Named) -> None:
         assert found(folder) == (names, links)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(graphs(VISIBLE), st.sampled_from([",", "\t"]), st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
 def test_text(graph: Named, between: str, encoding: str) -> None:
     names, links = graph
@@ -68,7 +68,7 @@ def test_text(graph: Named, between: str, encoding: str) -> None:
         assert found(folder) == (names, links)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(graphs(ANY))
 def test_arrays_and_pyg(graph: Named) -> None:
     names, links = graph

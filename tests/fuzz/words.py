@@ -18,7 +18,7 @@ from tests.fuzz.files import NAMES, NASTY
 WORDS = tuple(word for word in NASTY if not word.startswith("/"))
 """Without those that root could overwrite."""
 
-LONG = ("rounds", "adversary_steps", "seeds", "set_")
+LONG = ("rounds", "adversary_steps", "set_")
 """What takes as long as it is asked to take: a huge number is no fault of the program's."""
 
 PLACES = (
@@ -150,8 +150,8 @@ def nasty(one: Any, pick: random.Random) -> str:
     if one.name in LONG:
         settings = [f"{name}={pick.choice(NUMBERS)}" for name in ("x", "dropout", "learning_rate", "=")]
         return pick.choice(["-1", "0", "nan", "1.5", "", "x", *settings])
-    if one.name == "jobs":
-        return pick.choice(["-1", "0", "x", ""])
+    if one.name in ("jobs", "seeds"):
+        return pick.choice(["-1", "0", "x", "", str(10**400), "1.5"])
     if kind == "path" or one.name in ("graph", "run", "source", "nodes", "out"):
         return pick.choice([*PLACES, *PLACES, *WORDS])
     if kind in ("whole", "number"):

@@ -167,7 +167,8 @@ def run(tasks: Sequence[Task], secret: Secret, seed: int, effort: Effort) -> tup
     costs = {(task.subject, task.attack.name): task.attack.cost for task in tasks}
     findings: list[Finding] = []
     with kept_from_workers():
-        found = Parallel(n_jobs=effort.jobs, return_as="generator", pre_dispatch="n_jobs")(in_time())
+        jobs = min(effort.jobs, len(tasks))  # each is a process, whether there is work for it or not
+        found = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(in_time())
     for finding in found:
         pace.append((costs[finding.subject, finding.attack], finding.seconds / effort.jobs))
         findings.append(finding)

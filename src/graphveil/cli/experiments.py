@@ -45,7 +45,7 @@ def reproduce(
         list[str] | None, typer.Option(help="unprotected, published, minimax, club or kernel; may be repeated.")
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="Seeds 0, 1, ... (default: the experiment's own, 10).")
+        int | None, typer.Option(min=1, max=1000, help="Seeds 0, 1, ... (default: the experiment's own, 10).")
     ] = None,
     jobs: Jobs = None,
     device: Device = "cpu",
@@ -105,7 +105,7 @@ def sweep(
     objective: Objective = "kernel",
     tradeoff: Annotated[str, typer.Option(help="Trade-offs, with commas.")] = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
     split: Annotated[str | None, typer.Option(help="paper (of graphs by name) or proportional (of your own).")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, ...")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds 0, 1, ...")] = 5,
     jobs: Jobs = None,
     device: Device = "cpu",
     rounds: Rounds = None,

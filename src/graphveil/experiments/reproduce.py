@@ -145,7 +145,7 @@ def run_missing(
 
     # the quick ones first would make the estimate of the time left too bright: spread them
     missing = sorted((cell for cell in todo if read_result(cell, folder) is None), key=lambda cell: cell.key)
-    workers = Workers(jobs, settle)
+    workers = Workers(max(1, min(jobs, len(missing))), settle)
     try:
         for cell in missing:
             if cell.device == "cpu":
