@@ -97,7 +97,7 @@ def _binned(x: sp.csc_matrix, place: int) -> Filled:
     """Bins of about equal size of all that is not zero."""
     part = slice(x.indptr[place], x.indptr[place + 1])
     values = x.data[part]
-    if not len(values):
-        return x.indices[part], np.empty(0, dtype=np.int64)
+    if not len(values) or (values == values[0]).all():
+        return x.indices[part], np.ones(len(values), dtype=np.int64)
     cuts = np.unique(np.quantile(values, np.arange(1, BINS) / BINS))
     return x.indices[part], 1 + np.searchsorted(cuts, values, side="right")

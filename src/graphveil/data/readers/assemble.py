@@ -153,9 +153,8 @@ def _features_like(found: Found, encoding: Encoding, taken: set[str], notes: lis
     if found.matrix is not None:
         columns["x"] = found.matrix
     pieces = encode.features_like(columns, encoding.columns, len(found.ids), notes)
-    names = {column.name for column in encoding.columns}
-    names |= {name for column in encoding.columns if column.kind == "matrix" for name in column.categories}
-    if extra := [name for name in found.columns if name not in names | taken]:
+    known = {name for column in encoding.columns for name in encode.sources_of(column)} | taken
+    if extra := [name for name in found.columns if name not in known]:
         notes.append(f"Not known to the encoder, and ignored: {listed(extra)}.")
     return pieces
 

@@ -185,8 +185,8 @@ def features_like(
 ) -> Pieces:
     """Encode columns as those of an earlier graph were."""
     pieces = Pieces()
-    sources = [name for column in columns for name in _sources(column)]
-    if missing := [name for name in sources if name not in table]:
+    wanted = [name for column in columns for name in sources_of(column)]
+    if missing := [name for name in wanted if name not in table]:
         notes.append(f"Known to the encoder, but not there, and filled with 0: {listed(missing)}.")
     for column in columns:
         if column.kind == "matrix" and column.categories:
@@ -212,7 +212,7 @@ def features_like(
     return pieces
 
 
-def _sources(column: Column) -> Sequence[str]:
+def sources_of(column: Column) -> Sequence[str]:
     """The columns of a table that a column of features comes from."""
     return column.categories if column.kind == "matrix" and column.categories else [column.name]
 
