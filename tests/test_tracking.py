@@ -1,6 +1,7 @@
 """What is logged to MLflow, that a second log is the same run, and that nothing else leaves."""
 
 import importlib.util
+import json
 import math
 import os
 import shutil
@@ -110,6 +111,16 @@ def test_names_that_a_metric_may_not_have_stay_apart(run: Path) -> None:
     keys = [name for name in read_entry(run).metrics if name.endswith("/joint_adversary")]
     assert len(set(keys)) == 2
     assert not any(".." in key or key.count("/") > 1 for key in keys)
+
+
+def test_a_folder_of_embed_has_no_history_and_perhaps_no_utility(run: Path) -> None:
+    (run / "history.parquet").unlink()
+    record = json.loads((run / "run.json").read_text())
+    record["scores"] |= {"utility": None, "secrets": []}
+    (run / "run.json").write_text(json.dumps(record))
+    metrics = read_entry(run).metrics
+    assert "labels/strongest" in metrics
+    assert not {"utility_test", "utility_loss", "labels/joint_adversary"} & set(metrics)
 
 
 @pytest.mark.parametrize("damage", ["{", '{"schema": "graphveil/audit/1"}', "[]", '{"schema": "other"}'])

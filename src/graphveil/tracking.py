@@ -99,8 +99,10 @@ def read_entry(folder: Path) -> Entry:
         }
         tags = {f"versions.{name}": str(version) for name, version in record["versions"].items()}
         tags["mlflow.runName"] = f"{config['encoder']}, trade-off {config['tradeoff']:g}, seed {config['seed']}"
-        metrics = _history(folder / "history.parquet")
-        metrics["utility_test"] = {0: float(scores["utility"])}
+        history = folder / "history.parquet"
+        metrics = _history(history) if history.exists() else {}  # `graphveil embed` trains nothing
+        if scores["utility"] is not None:
+            metrics["utility_test"] = {0: float(scores["utility"])}
         for joint in scores["secrets"]:
             metrics[f"{_key(joint['secret'])}/joint_adversary"] = {0: float(joint["value"])}
         for file in sorted(folder.glob("audit*.json")):
