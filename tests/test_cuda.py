@@ -38,7 +38,7 @@ def test_a_few_rounds_are_those_of_the_cpu(
     for a, b in zip(cpu.history_, gpu.history_, strict=True):
         assert a.utility_loss == pytest.approx(b.utility_loss, abs=1e-4)
         assert a.secrets[0].loss == pytest.approx(b.secrets[0].loss, abs=1e-4)
-    # a bilinear decoder hardly sees what all nodes have in common, so rounding moves that by per mille (seen on the CPU)
+    # a bilinear decoder hardly sees what all nodes have in common: rounding moves that by per mille (seen on the CPU)
     z = [veil.transform(small, small_split) for veil in (cpu, gpu)]
     assert distance(*(one - one.mean(dim=0) for one in z)) < 2e-3
 

@@ -51,6 +51,27 @@ def test_training_learns_both_utilities(graph: Data, encoder: str) -> None:
         assert score.secrets[0].value > score.secrets[0].chance + 0.2, secret
 
 
+def test_noise_blurs_what_is_released_and_cannot_be_told_from_the_seed(
+    small: Data, small_split: gv.Split, quick: gv.Recipe
+) -> None:
+    plain, noisy, other = (
+        gv.Veil(recipe=quick.but(noise=noise), seed=seed, device="cpu").fit(small, small_split)
+        for noise, seed in ((0.0, 1), (0.1, 1), (0.1, 2))
+    )
+    z, blurred = plain.transform(small), noisy.transform(small)
+    assert blurred.equal(noisy.transform(small)), "the same every time, so that averages tell nothing"
+    noise = (blurred - z) / (0.1 * z.std(dim=0))
+    assert noise.std() == pytest.approx(1, abs=0.1)  # 600 draws
+    assert abs(float(noise.mean())) < 0.15
+    other.seed, other.modules_ = 1, {**other.modules_}  # the same seed, other weights
+    z = gv.Veil(recipe=quick, seed=2, device="cpu").fit(small, small_split).transform(small)
+    assert abs(float(((other.transform(small) - z) * noise).mean() / z.std())) < 0.02, "another noise altogether"
+    kept = gv.Veil(recipe=quick.but(noise=0.1), tradeoff=1.0, device="cpu").fit(small, small_split).transform(small)
+    assert kept.equal(gv.Veil(recipe=quick, tradeoff=1.0, device="cpu").fit(small, small_split).transform(small))
+    with pytest.raises(gv.GraphveilError, match="noise=-1"):
+        quick.but(noise=-1.0)
+
+
 def test_several_secrets_are_hidden_scored_saved_and_resumed(
     small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path
 ) -> None:

@@ -36,7 +36,7 @@ from graphveil.models import (
 )
 from graphveil.models.build import Spec, spec_name
 from graphveil.models.stack import load_parts, of_run, stack
-from graphveil.randomness import global_stream
+from graphveil.randomness import generator, global_stream
 from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
 from graphveil.training.inputs import adjacency, features, pick_device, repeatable
 from graphveil.training.loop import Problem, Round, Training, numbered
@@ -172,7 +172,7 @@ class Veil:
         x = features(graph, splits, self.recipe.normalize_features, device)
         with torch.no_grad(), self.repeatable():
             z: Tensor = encoder(x, adjacency(graph, splits, device))
-        return z.cpu()
+        return self._blurred(z.cpu())
 
     def score(self, graph: Data, split: Split) -> Score:
         """Readings on the test part, with embeddings from the split's message edges."""
@@ -287,6 +287,19 @@ class Veil:
                 name, default = numbered("adversary", number), "pair-mlp" if secret == "links" else "mlp"
                 built[name] = build_head(self.adversary.head or default, secret, width, classes[name])
             return built
+
+    def _blurred(self, z: Tensor) -> Tensor:
+        """With the recipe's noise, if something is hidden.
+
+        It is the same whenever this encoder embeds as many nodes, so that nobody can average it away; and it is drawn
+        from the weights, which are not released, so that nobody can subtract it who knows the seed.
+        """
+        if self.recipe.noise == 0 or self.tradeoff == 1:
+            return z
+        weights = {name: value.cpu() for name, value in self.modules_["encoder"].state_dict().items()}
+        digest_of_weights = hashlib.sha256(safetensors.torch.save(weights)).hexdigest()
+        noise = torch.randn(z.shape, generator=generator(self.seed, "noise", digest_of_weights))
+        return z + self.recipe.noise * z.std(dim=0) * noise
 
     def _keep(self, training: Training, run: int) -> None:
         """Take over the selected state of one run."""

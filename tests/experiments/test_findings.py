@@ -38,7 +38,8 @@ def test_numbers_are_those_of_the_rows() -> None:
     )
     assert "That adversary reads 3.0 to 3.0 %" in text
     assert (
-        "what a fresh attacker reads moves by -1.0 points (-1.0 to -1.0), and the utility by -2.0 points (-2.0 to -2.0)" in text
+        "what a fresh attacker reads moves by -1.0 points (-1.0 to -1.0), and the utility by -2.0 points"
+        " (-2.0 to -2.0)" in text
     )
     assert "(`minimax`) that adversary reads 31.0 % on average over the cells, a fresh one 81.0 %" in text
     assert "In 1 of 5 rows the audit flags some of the runs" in text

@@ -25,6 +25,8 @@ class Recipe:
         warmup: rounds before the first may be selected when something is hidden; the adversary is still naive then.
         evaluate_every: rounds between two looks at the validation part.
         deterministic: on a GPU take only kernels that repeat themselves bit for bit, at some cost; a CPU always does.
+        noise: added to what `transform` gives where something is hidden, as a share of each column's deviation. A
+            secret may lie in directions that hardly vary, where training does not look and a linear reader does.
     """
 
     rounds: int = 300
@@ -44,6 +46,7 @@ class Recipe:
     warmup: int = 100
     evaluate_every: int = 5
     deterministic: bool = False
+    noise: float = 0.0
 
     def __post_init__(self) -> None:
         for name in (
@@ -57,10 +60,11 @@ class Recipe:
             _positive(name, getattr(self, name), whole=True)
         for name in ("lr_utility", "lr_adversary", "lr_encoder", "clip"):
             _positive(name, getattr(self, name), whole=False)
-        if not (0 <= self.dropout < 1 and 0 <= self.weight_decay < math.inf and self.warmup >= 0):
+        finite = all(0 <= value < math.inf for value in (self.weight_decay, self.noise))
+        if not (0 <= self.dropout < 1 and finite and self.warmup >= 0):
             raise GraphveilError(
-                f"dropout={self.dropout}, weight_decay={self.weight_decay}, warmup={self.warmup}: expected dropout in"
-                " [0, 1) and the others at least 0."
+                f"dropout={self.dropout}, weight_decay={self.weight_decay}, warmup={self.warmup}, noise={self.noise}:"
+                " expected dropout in [0, 1) and the others at least 0."
             )
 
     def but(self, **changes: Any) -> "Recipe":
