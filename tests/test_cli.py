@@ -260,7 +260,7 @@ def test_an_interrupted_audit_writes_nothing(tmp_path: Path) -> None:
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
-    assert "no audit was written" in err
+    assert err.startswith("graphveil: interrupted"), "on a busy machine, before the first attack"
     assert "Traceback" not in err
     assert [file.name for file in tmp_path.iterdir()] == ["z.npy"]
 
