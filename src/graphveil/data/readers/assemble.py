@@ -140,7 +140,10 @@ def _features(found: Found, reading: Reading, encoding: Encoding | None, taken: 
     if found.matrix is not None and reading.features is None:
         pieces.add(Column("x", "matrix", found.matrix.shape[1]), found.matrix)
     if reading.features is not None and not pieces.columns:
-        raise GraphveilError(f"none of the columns {', '.join(reading.features) or '(none)'} gives a feature.")
+        asked_for = ", ".join(reading.features) or "(none)"
+        raise GraphveilError(
+            f"{found.name}: none of the columns {asked_for} gives a feature: name others, or leave out --features."
+        )
     width = sum(column.width for column in pieces.columns)
     if width:
         count = len(pieces.columns)
