@@ -60,6 +60,16 @@ def test_who_holds_the_public_graph_has_a_line_of_its_own(secret: NodeSecret) ->
     assert found.verdict == "leaks", "z adds five points to what the graph tells"
 
 
+def test_whoever_reads_much_on_the_test_part_counts_though_another_was_chosen(secret: NodeSecret) -> None:
+    """In 750 tosses the luckiest of 20 is right 5.5 points above chance: 3.02 deviations of 1.83."""
+    chosen = [finding(secret, f"at chance {number}", 0.6, 0.5) for number in range(19)]
+    assert len(secret.test.y) == 750
+    for above, verdict in ((0.045, "protected"), (0.065, "leaks")):
+        found = Audit(secret, [*chosen, finding(secret, "other", 0.5, secret.chance + above)], {}, context=USEFUL)
+        assert found.strongest.headline.value == pytest.approx(0.5, abs=1e-3)
+        assert found.verdict == verdict
+
+
 def test_the_verdict(secret: NodeSecret) -> None:
     assert Audit(secret, [finding(secret, "a", 0.7, 0.7)], {}, context=USEFUL).verdict == "leaks"
     assert Audit(secret, [finding(secret, "a", 0.5, 0.5)], {}, context=USEFUL).verdict == "protected"

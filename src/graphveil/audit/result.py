@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import safetensors.numpy
+from scipy.stats import norm
 
 from graphveil.audit.finding import Finding, plain, strongest
 from graphveil.audit.information import Information, information
@@ -199,13 +200,14 @@ class Audit:
         """ "leaks" if any reading can be told from guessing; "protected" if none can and nothing is flagged.
 
         Where links are the secret and a node class is the utility, comparing the true classes is what the headline is
-        held against; the class-matched reading is held against one half all the same.
+        held against; the class-matched reading is held against one half all the same. An attack that was not the best on
+        the validation part counts too, if its reading is beyond what luck gives the luckiest of so many.
         """
         reference = self.secret.chance
         keeps_classes = self.context.utility is not None and self.context.utility.name != "links"
         if isinstance(self.secret, LinkSecret) and keeps_classes and self.floor is not None:
             reference = max(reference, self.floor.value)
-        told = self.strongest.headline.low > reference
+        told = self.strongest.headline.low > reference or self._stands_out(reference)
         if self.most_balanced is not None:
             told |= self.most_balanced.balanced.low > self.balanced_chance
         if self.class_matched is not None and self.class_matched.matched is not None:
@@ -215,6 +217,12 @@ class Audit:
         if told:
             return "leaks"
         return "flagged" if self.flags else "protected"
+
+    def _stands_out(self, reference: float) -> bool:
+        """Whether any attack reads more than `reference`, at the level of 2.5 % shared by all of them (Bonferroni)."""
+        widened = norm.ppf(1 - 0.025 / len(self._without_graph)) / norm.ppf(0.975)
+        readings = [finding.headline for finding in self._without_graph]
+        return any(one.value - widened * (one.value - one.low) > reference for one in readings)
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in audit.json."""

@@ -81,6 +81,7 @@ def protect(
     from graphveil.training.recipes import Adversary, default_recipe
     from graphveil.veil import Veil
 
+    check_tracking(mlflow)
     secrets = secret or ["labels"]
     opened = open_and_show(graph, reading, root, (utility, *secrets), secrets)
     edges, kind = message_edges or default_message_edges(utility), split or opened.default_split
@@ -169,6 +170,7 @@ def audit(
         )
     if embeddings is not None and mlflow is not None:
         raise GraphveilError("--mlflow is for the folder of a run: an audit of --embeddings has none.")
+    check_tracking(mlflow)
     try:
         with show_attacks(console) as on_attack:
             effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), time_budget, on_attack)
@@ -195,10 +197,18 @@ def audit(
         track(mlflow, run)
 
 
+def check_tracking(address: str | None) -> None:
+    """Refuse an address that cannot be logged to before anything is done."""
+    if address is not None:
+        from graphveil.tracking import check_address
+
+        check_address(address)
+
+
 def track(address: str | None, folder: Path) -> None:
     """Log what lies in a run's folder, if an address is given."""
     if address is not None:
         from graphveil.tracking import log_run
 
-        with console.status(f"Logging to {address} ..."):
+        with console.status("Logging to MLflow ..."):  # an address may hold a password
             log_run(address, folder)

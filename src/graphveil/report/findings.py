@@ -67,7 +67,7 @@ def run_page(run: Run) -> Page:
         facts += [(f"{name}{about}", value, note) for name, value, note in _facts(audit)]
         answer += [f"{audit.secret}: {sentence}" if several else sentence for sentence in _answer(audit)]
         sections += [Section(f"{section.title}{about}", section.parts) for section in _sections(audit)]
-        summary += _warnings(audit)
+        summary += _warnings(audit, about)
     for hidden in unseen:
         about = f" · {hidden.secret}" if several else ""
         guessing = f"guessing {percent(hidden.chance)} %; a fresh attacker may read more"
@@ -140,8 +140,8 @@ def _facts(audit: Audit) -> list[Fact]:
     return facts
 
 
-def _warnings(audit: Audit) -> list[Part]:
-    flags = [f"⚠ {name}: {sentence}" for name, sentence in audit.flags]
+def _warnings(audit: Audit, about: str = "") -> list[Part]:
+    flags = [f"⚠ {name}{about}: {sentence}" for name, sentence in audit.flags]
     return [Prose(flags, listed=True)] if flags else []
 
 
