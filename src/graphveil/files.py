@@ -63,6 +63,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str,
 
 def read_json(path: Path) -> Any:
     """What a JSON file holds; one that is nested without end is a ValueError, as every other that is none."""
+    if path.exists() and not path.is_file():
+        raise ValueError("it is not a plain file")  # a pipe or a device might never end
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except RecursionError as error:

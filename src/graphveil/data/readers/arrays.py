@@ -4,6 +4,7 @@ Files are read without unpickling, and only after the sizes that they announce h
 """
 
 import math
+import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -332,7 +333,9 @@ def _member(file: Path, stream: Any, size: int, name: str) -> Any:
     try:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, kind = read(stream)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+            shape, fortran, kind = read(stream)
     except Exception as error:  # the header is read as Python's text, which can be wrong in any way
         raise GraphveilError(f"{file}: {name!r} is no NumPy array ({brief(error)}): save it anew.") from error
     if kind.hasobject:
