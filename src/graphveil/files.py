@@ -111,8 +111,8 @@ def blame_the_disk(path: Path) -> Iterator[None]:
     """Turn whatever the file system says into one sentence that names the path."""
     try:
         yield
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except (OSError, RecursionError) as error:  # the latter where a path has a thousand folders
+        reason = getattr(error, "strerror", None) or str(error)
         raise GraphveilError(
             f"cannot write {path}: {reason}. Free some space, or choose a folder you may write to."
         ) from error

@@ -166,11 +166,11 @@ def run(tasks: Sequence[Task], secret: Secret, seed: int, effort: Effort) -> tup
 
     costs = {(task.subject, task.attack.name): task.attack.cost for task in tasks}
     findings: list[Finding] = []
+    jobs = min(effort.jobs, len(tasks))  # each is a process, whether there is work for it or not
     with kept_from_workers():
-        jobs = min(effort.jobs, len(tasks))  # each is a process, whether there is work for it or not
         found = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(in_time())
     for finding in found:
-        pace.append((costs[finding.subject, finding.attack], finding.seconds / effort.jobs))
+        pace.append((costs[finding.subject, finding.attack], finding.seconds / jobs))
         findings.append(finding)
     return findings, dropped
 

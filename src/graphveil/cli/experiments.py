@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from graphveil.experiments.spec import Experiment
     from graphveil.experiments.tables import Row
 
-Jobs = Annotated[int | None, typer.Option(min=1, help="Trainings at once, one thread each (default: a core).")]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, max=1000, help="Trainings at once, one thread each (default: a core).")
+]
 Rounds = Annotated[int | None, typer.Option(min=1, help="Fewer rounds, to see whether it runs.")]
 
 

@@ -72,7 +72,8 @@ def embed(
     audit: Annotated[bool, typer.Option(help="Audit every secret of the run that the graph has.")] = True,
     panel: Annotated[str, typer.Option(help="Of the audit: full, or quick for a first look.")] = "full",
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Attacks at once, each in a process of its own (default: one a core).")
+        int | None,
+        typer.Option(min=1, max=1000, help="Attacks at once, each in a process of its own (default: one a core)."),
     ] = None,
     root: Root = None,
     device: Device = "auto",

@@ -135,7 +135,8 @@ def audit(
         bool, typer.Option(help="Attack an untrained and an unprotected encoder of the run's kind too.")
     ] = True,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Attacks at once, each in a process of its own (default: one a core).")
+        int | None,
+        typer.Option(min=1, max=1000, help="Attacks at once, each in a process of its own (default: one a core)."),
     ] = None,
     time_budget: Annotated[
         float | None, typer.Option(min=0, help="Seconds; attacks not expected to end by then are dropped, and named.")
