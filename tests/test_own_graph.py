@@ -141,6 +141,7 @@ def test_a_sweep_over_somebody_s_graph_goes_on_where_it_was(people: Path, tmp_pa
         (["--secret", "age"], "--bins age=4"),
         (["--utility", "team", "--secret", "team"], "what is kept cannot be hidden"),
         (["--secret", "gender", "--secret", "gender"], "named twice"),
+        (["--label", "team", "--utility", "labels", "--secret", "team"], "the same classes of the same nodes"),
         (["--secret", "gender", "--split", "paper"], "--split proportional"),
         (["--secret", "gender", "--adversary", "bilinear"], "unknown node head"),
     ],

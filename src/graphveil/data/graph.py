@@ -6,6 +6,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from itertools import combinations
 
 import torch
 from torch import Tensor
@@ -95,9 +96,10 @@ def check_targets(graph: Data, utility: str, secrets: Sequence[str]) -> None:
         raise GraphveilError(f"utility and secret are both {utility!r}: what is kept cannot be hidden.")
     if len(set(secrets)) < len(secrets):
         raise GraphveilError(f"a secret is named twice among {', '.join(secrets)}: name each once.")
-    for name in (utility, *secrets):
-        if name != "links":
-            node_classes(graph, name)
+    found = {name: node_classes(graph, name) for name in (utility, *secrets) if name != "links"}
+    for (one, classes), (other, same) in combinations(found.items(), 2):
+        if classes.equal(same):
+            raise GraphveilError(f"{one!r} and {other!r} are the same classes of the same nodes: name one of them.")
 
 
 def check_graph(graph: Data) -> None:

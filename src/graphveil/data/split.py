@@ -31,6 +31,7 @@ from graphveil.data.graph import (
     node_classes,
     undirected_pairs,
 )
+from graphveil.data.origin import origin_of
 from graphveil.data.pairs import distinct_nonlinks
 from graphveil.errors import GraphveilError, LeakError, unknown
 from graphveil.randomness import generator
@@ -85,7 +86,7 @@ class Split:
         """
         classes, known = _classes(graph, targets)
         if classes is None:
-            return _draw_split(graph, seed, message_edges, targets, (None, known), ([], 0, 0))
+            return _draw_split(graph, seed, message_edges, targets, _Counts())
         sizes = classes.sizes
         too_small = (sizes < 20).nonzero().flatten().tolist()
         if too_small or len(known) < 20 * len(sizes) + 1500:
@@ -98,7 +99,9 @@ class Split:
                 f"the paper's split needs 20 nodes in each of {len(sizes)} classes and 1,500 more, but {why}:"
                 " use Split.proportional(graph, seed), or --split proportional, which takes shares of each class."
             )
-        return _draw_split(graph, seed, message_edges, targets, (classes, known), ([20] * len(sizes), 500, 1000))
+        return _draw_split(
+            graph, seed, message_edges, targets, _Counts(per_class=[20] * len(sizes), val=500, test=1000)
+        )
 
     @classmethod
     def proportional(
@@ -117,16 +120,17 @@ class Split:
         """
         classes, known = _classes(graph, targets)
         if classes is None:
-            return _draw_split(graph, seed, message_edges, targets, (None, known), ([], 0, 0))
+            return _draw_split(graph, seed, message_edges, targets, _Counts())
         per_class = ((classes.sizes + 2) // 3).tolist()
-        rest = len(known) - sum(per_class)
+        others = (len(known) - int(classes.sizes.sum())) // 3
+        rest = len(known) - sum(per_class) - others
         if rest < 2:
             raise GraphveilError(
                 f"{classes.name} is known for {int(classes.sizes.sum())} nodes in {len(per_class)} classes, too few to"
                 " train, select and test on: fill in more values or merge classes."
             )
         val = max(1, rest // 4)
-        return _draw_split(graph, seed, message_edges, targets, (classes, known), (per_class, val, rest - val))
+        return _draw_split(graph, seed, message_edges, targets, _Counts(per_class, others, val, rest - val))
 
     @property
     def message_pairs(self) -> Tensor:
@@ -198,7 +202,8 @@ def targets_of(graph: Data, secret: str) -> Sequence[str]:
     """What nodes are split by where a secret alone is known: it, or if it is links the labels, where there are some."""
     if secret != "links":
         return (secret,)
-    return ("labels",) if "y" in graph else node_attributes(graph)[:1]
+    names = [*(["labels"] if "y" in graph else []), *node_attributes(graph)]
+    return [name for name in names if len(torch.unique(node_classes(graph, name).clamp(min=0))) > 1][:1]
 
 
 def draw_split(kind: str, graph: Data, seed: int, message_edges: str, targets: Sequence[str]) -> Split:
@@ -223,6 +228,16 @@ class _Classes:
     sizes: Tensor
 
 
+@dataclass(frozen=True)
+class _Counts:
+    """How many nodes of each class train, how many of unknown class are spared, and how many validate and test."""
+
+    per_class: Sequence[int] = ()
+    others: int = 0
+    val: int = 0
+    test: int = 0
+
+
 def _classes(graph: Data, targets: Sequence[str]) -> tuple[_Classes | None, Tensor]:
     """The first target that nodes have, and the nodes of which any target is known, in ascending order."""
     check_graph(graph)
@@ -235,7 +250,7 @@ def _classes(graph: Data, targets: Sequence[str]) -> tuple[_Classes | None, Tens
     if len(sizes) < 2:
         raise GraphveilError(f"{names[0]!r} has {len(sizes)} class, but telling nodes apart needs at least two.")
     empty = (sizes == 0).nonzero().flatten().tolist()
-    if empty:
+    if empty and names[0] not in origin_of(graph).encoding.classes:  # else somebody else's graph has them
         raise GraphveilError(
             f"no node has class {empty[0]} of {names[0]!r}: number the classes 0 to {len(sizes) - 1 - len(empty)}."
         )
@@ -248,21 +263,11 @@ def _draw_split(
     seed: int,
     message_edges: MessageEdges,
     targets: Sequence[str],
-    drawn_from: tuple[_Classes | None, Tensor],
-    counts: tuple[list[int], int, int],
+    counts: _Counts,
 ) -> Split:
-    """Nodes of each class to train on, and how many to validate and to test on; 85 / 5 / 10 % of the links."""
-    (classes, known), (per_class, num_val, num_test) = drawn_from, counts
+    """Nodes as counted, and 85 / 5 / 10 % of the links."""
     num_nodes = graph.x.size(0)
-
-    random = generator(seed, "split", "nodes")
-    order = torch.randperm(num_nodes, generator=random)
-    order = order[torch.isin(order, known)]
-    train = order[:0]
-    if classes is not None:
-        drawn = classes.of_node[order]
-        train = torch.cat([order[drawn == c][:count] for c, count in enumerate(per_class)])
-    rest = order[~torch.isin(order, train)]
+    train, spare, rest = _draw_nodes(*_classes(graph, targets), counts, num_nodes, seed)
 
     links = undirected_pairs(graph.edge_index.cpu())
     count = links.size(1)
@@ -281,9 +286,9 @@ def _draw_split(
         num_nodes=num_nodes,
         message_edges=message_edges,
         train_nodes=train,
-        val_nodes=rest[:num_val],
-        test_nodes=rest[num_val : num_val + num_test],
-        spare_nodes=rest[num_val + num_test :],
+        val_nodes=rest[: counts.val],
+        test_nodes=rest[counts.val : counts.val + counts.test],
+        spare_nodes=torch.cat([spare, rest[counts.val + counts.test :]]),
         train_links=links[:, held_out:],
         val_links=links[:, :val],
         val_nonlinks=nonlinks[:, :val],
@@ -291,6 +296,26 @@ def _draw_split(
         test_nonlinks=nonlinks[:, val:],
         targets=tuple(targets),
     )
+
+
+def _draw_nodes(
+    classes: _Classes | None, known: Tensor, counts: _Counts, num_nodes: int, seed: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Nodes to train on, to spare, and the others in random order."""
+    order = torch.randperm(num_nodes, generator=generator(seed, "split", "nodes"))
+    order = order[torch.isin(order, known)]
+    if classes is None:
+        return order[:0], order[:0], order
+    drawn = classes.of_node[order]
+    train = torch.cat([order[drawn == c][:count] for c, count in enumerate(counts.per_class)])
+    rest = order[~torch.isin(order, train)]
+    unknown = rest[classes.of_node[rest] == UNKNOWN]
+    if len(unknown) == 0:
+        return train, rest[:0], rest
+    spare = unknown[: counts.others]
+    rest = rest[~torch.isin(rest, spare)]
+    # those of known class that do not train come late in the order: without another one, none would validate
+    return train, spare, rest[torch.randperm(len(rest), generator=generator(seed, "split", "rest"))]
 
 
 def _check_nodes(split: Split) -> None:
