@@ -12,9 +12,10 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
 from graphveil.data.origin import Encoding, Reading
-from graphveil.data.readers.arrays import read_array_file, read_arrays
+from graphveil.data.readers.arrays import read_arrays
 from graphveil.data.readers.assemble import Found, assemble
 from graphveil.data.readers.distrust import brief, check_file, unreadable
+from graphveil.data.readers.npz import read_array_file
 from graphveil.data.readers.ogb import is_ogb, read_ogb
 from graphveil.data.readers.pyg import read_pyg, read_pyg_file
 from graphveil.data.readers.tables import find_nodes, find_tables, is_table, plain_suffix, read_tables

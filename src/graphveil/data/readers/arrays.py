@@ -1,13 +1,6 @@
-"""Graphs as arrays: SciPy matrices, NumPy arrays of links or adjacencies, and `.npz` and `.npy` files of them.
+"""Graphs as arrays: SciPy matrices, NumPy arrays of links or adjacencies, and dictionaries of them."""
 
-Files are read without unpickling, and only after the sizes that they announce have been compared with those they have.
-"""
-
-import math
-import warnings
-import zipfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,23 +12,12 @@ from torch import Tensor
 from graphveil.data.origin import Reading
 from graphveil.data.readers.assemble import RESERVED, Found
 from graphveil.data.readers.columns import are_names
-from graphveil.data.readers.distrust import (
-    BAD_ZIP,
-    MOST_BYTES,
-    MOST_COLUMNS,
-    brief,
-    check_expansion,
-    check_file,
-    unreadable,
-)
+from graphveil.data.readers.distrust import MOST_COLUMNS, brief
 from graphveil.data.readers.links import Links
 from graphveil.errors import GraphveilError
 
 MOST_NODES = 1 << 31
 """More cannot be numbered in pairs."""
-
-MOST_MEMBERS = 1000
-"""Arrays in one file."""
 
 MOST_GAPS = 1000
 """Nodes for each end of a link, where only links say which nodes there are."""
@@ -48,23 +30,6 @@ ID_NAMES = ("ids", "id", "node_ids")
 WEIGHT_NAMES = ("edge_weight", "weights", "weight")
 
 Arrays = Mapping[str, Any]
-
-
-def read_array_file(file: Path, suffix: str, reading: Reading) -> Found:
-    """An `.npz` or `.npy` file."""
-    size = check_file(file)
-    try:
-        stream = file.open("rb")
-    except OSError as error:
-        raise unreadable(file, error) from error
-    with stream:
-        if suffix == ".npy":
-            return read_arrays(_member(file, stream, size, file.name), reading, str(file))
-        try:
-            arrays = _members(file, zipfile.ZipFile(stream), size)
-        except (*BAD_ZIP, OSError) as error:
-            raise GraphveilError(f"{file} cannot be unpacked ({brief(error)}): save it anew.") from error
-    return read_arrays(arrays, reading, str(file))
 
 
 def read_arrays(source: Any, reading: Reading, name: str = "the graph") -> Found:
@@ -313,37 +278,3 @@ def _own(ids: Any, name: str) -> pa.Array:
     if len(found.unique()) < len(found):
         raise GraphveilError(f"{name} has an id twice: give every node one of its own.")
     return found
-
-
-def _members(file: Path, archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
-    members = archive.infolist()
-    if len(members) > MOST_MEMBERS:
-        raise GraphveilError(f"{file} holds {len(members):,} arrays, and at most {MOST_MEMBERS:,} are read.")
-    check_expansion(file, size, sum(member.file_size for member in members))
-    arrays = {}
-    for member in members:
-        name = member.filename.removesuffix(".npy")
-        with archive.open(member) as stream:
-            arrays[name] = _member(file, stream, member.file_size, name)
-    return arrays
-
-
-def _member(file: Path, stream: Any, size: int, name: str) -> Any:
-    """One array, after its header has been compared with the bytes that follow."""
-    try:
-        version = np.lib.format.read_magic(stream)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of headers that Python 2 wrote
-            shape, fortran, kind = read(stream)
-    except Exception as error:  # the header is read as Python's text, which can be wrong in any way
-        raise GraphveilError(f"{file}: {name!r} is no NumPy array ({brief(error)}): save it anew.") from error
-    if kind.hasobject:
-        raise GraphveilError(f"{file}: {name!r} holds Python objects, which could run code: save numbers or texts.")
-    expected = math.prod(shape) * kind.itemsize
-    if expected > MOST_BYTES or expected > size:
-        raise GraphveilError(f"{file}: {name!r} announces {expected:,} bytes and there are {size:,}: it is refused.")
-    data = stream.read(expected)
-    if len(data) < expected:
-        raise GraphveilError(f"{file}: {name!r} ends too early: it was cut off; save it anew.")
-    return np.frombuffer(data, dtype=kind).reshape(shape, order="F" if fortran else "C")

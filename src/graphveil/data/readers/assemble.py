@@ -10,9 +10,10 @@ from torch_geometric.data import Data
 from graphveil.data.degree import degree_features
 from graphveil.data.graph import UNKNOWN, both_directions, check_graph
 from graphveil.data.origin import Column, Encoding, Origin, Reading
-from graphveil.data.readers import columns as encode
-from graphveil.data.readers.columns import Classes, Matrix, Pieces
+from graphveil.data.readers.classes import Classes, classes_like, classes_of
+from graphveil.data.readers.columns import are_names
 from graphveil.data.readers.distrust import listed, no_column
+from graphveil.data.readers.features import Matrix, Pieces, features_like, features_of, sources_of, together
 from graphveil.data.readers.links import Links, simple_links
 from graphveil.data.sparse import identity
 from graphveil.errors import GraphveilError
@@ -61,10 +62,10 @@ def assemble(found: Found, reading: Reading, encoding: Encoding | None) -> Data:
     pieces = _features(found, reading, encoding, taken, notes)
     graph = Data(edge_index=both_directions(pairs))
     structural = not pieces.columns and reading.missing == "degree"
-    graph.x = encode.together(pieces.parts, rows) if pieces.columns else _missing(pairs, rows, reading, notes)
+    graph.x = together(pieces.parts, rows) if pieces.columns else _missing(pairs, rows, reading, notes)
     for name, classes in targets.items():
         graph["y" if name == "labels" else name] = classes.codes
-    kept = encode.encoding_of(pieces, targets) if encoding is None else encoding
+    kept = _kept(pieces, targets) if encoding is None else encoding
     graph.origin = Origin(found.ids, kept, tuple(notes), structural)
     check_graph(graph)
     return graph
@@ -101,7 +102,7 @@ def _guessed_label(found: Found, notes: list[str]) -> str | None:
     if name is None:
         return None
     column = found.columns[name]
-    if encode.are_names(column):
+    if are_names(column):
         notes.append(f"{name!r} is not taken for the labels: its values are names rather than classes.")
         return None
     notes.append(f"Labels are the column {name!r}.")
@@ -113,12 +114,12 @@ def _classes(
 ) -> Classes:
     values = found.columns[column]
     if encoding is not None and name in encoding.classes:
-        classes = encode.classes_like(values, column, encoding.classes[name], encoding.cuts.get(name))
+        classes = classes_like(values, column, encoding.classes[name], encoding.cuts.get(name))
         if classes.lost:
             notes.append(f"{classes.lost:,} values of {column!r} are new to the encoder and count as unknown.")
         return classes
     bins = reading.bins.get(name, reading.bins.get(column))
-    classes = encode.classes(values, column, bins, numeric_labels=name == "labels" or name in found.attributes)
+    classes = classes_of(values, column, bins, numeric_labels=name == "labels" or name in found.attributes)
     unknown_count = int((classes.codes == UNKNOWN).sum())
     without = f", {unknown_count:,} nodes unknown" if unknown_count else ""
     notes.append(f"{name}: {len(classes.names):,} class{'' if len(classes.names) == 1 else 'es'}{without}.")
@@ -136,7 +137,7 @@ def _features(found: Found, reading: Reading, encoding: Encoding | None, taken: 
             raise GraphveilError(f"{name!r} is a target and cannot be a feature, too: it would tell itself.")
     if encoding is not None:
         return _features_like(found, encoding, taken | set(reading.drop), notes)
-    pieces = encode.features({name: found.columns[name] for name in asked}, len(found.ids), notes)
+    pieces = features_of({name: found.columns[name] for name in asked}, len(found.ids), notes)
     if found.matrix is not None and reading.features is None:
         pieces.add(Column("x", "matrix", found.matrix.shape[1]), found.matrix)
     if reading.features is not None and not pieces.columns:
@@ -155,11 +156,20 @@ def _features_like(found: Found, encoding: Encoding, taken: set[str], notes: lis
     columns = dict(found.columns)
     if found.matrix is not None:
         columns["x"] = found.matrix
-    pieces = encode.features_like(columns, encoding.columns, len(found.ids), notes)
-    known = {name for column in encoding.columns for name in encode.sources_of(column)} | taken
+    pieces = features_like(columns, encoding.columns, len(found.ids), notes)
+    known = {name for column in encoding.columns for name in sources_of(column)} | taken
     if extra := [name for name in found.columns if name not in known]:
         notes.append(f"Not known to the encoder, and ignored: {listed(extra)}.")
     return pieces
+
+
+def _kept(pieces: Pieces, targets: Mapping[str, Classes]) -> Encoding:
+    """What a newer graph has to be told."""
+    return Encoding(
+        tuple(pieces.columns),
+        {name: list(found.names) for name, found in targets.items()},
+        {name: list(found.cuts) for name, found in targets.items() if found.cuts is not None},
+    )
 
 
 def _missing(pairs: Tensor, rows: int, reading: Reading, notes: list[str]) -> Tensor:

@@ -1,0 +1,72 @@
+"""NumPy's own files, `.npz` and `.npy`.
+
+They are read without unpickling, and only after the sizes that they announce have been compared with those they have.
+"""
+
+import math
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphveil.data.origin import Reading
+from graphveil.data.readers.arrays import read_arrays
+from graphveil.data.readers.assemble import Found
+from graphveil.data.readers.distrust import BAD_ZIP, MOST_BYTES, brief, check_expansion, check_file, unreadable
+from graphveil.errors import GraphveilError
+
+MOST_MEMBERS = 1000
+"""Arrays in one file."""
+
+
+def read_array_file(file: Path, suffix: str, reading: Reading) -> Found:
+    """An `.npz` or `.npy` file."""
+    size = check_file(file)
+    try:
+        stream = file.open("rb")
+    except OSError as error:
+        raise unreadable(file, error) from error
+    with stream:
+        if suffix == ".npy":
+            return read_arrays(_member(file, stream, size, file.name), reading, str(file))
+        try:
+            arrays = _members(file, zipfile.ZipFile(stream), size)
+        except (*BAD_ZIP, OSError) as error:
+            raise GraphveilError(f"{file} cannot be unpacked ({brief(error)}): save it anew.") from error
+    return read_arrays(arrays, reading, str(file))
+
+
+def _members(file: Path, archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
+    members = archive.infolist()
+    if len(members) > MOST_MEMBERS:
+        raise GraphveilError(f"{file} holds {len(members):,} arrays, and at most {MOST_MEMBERS:,} are read.")
+    check_expansion(file, size, sum(member.file_size for member in members))
+    arrays = {}
+    for member in members:
+        name = member.filename.removesuffix(".npy")
+        with archive.open(member) as stream:
+            arrays[name] = _member(file, stream, member.file_size, name)
+    return arrays
+
+
+def _member(file: Path, stream: Any, size: int, name: str) -> Any:
+    """One array, after its header has been compared with the bytes that follow."""
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+            shape, fortran, kind = read(stream)
+    except Exception as error:  # the header is read as Python's text, which can be wrong in any way
+        raise GraphveilError(f"{file}: {name!r} is no NumPy array ({brief(error)}): save it anew.") from error
+    if kind.hasobject:
+        raise GraphveilError(f"{file}: {name!r} holds Python objects, which could run code: save numbers or texts.")
+    expected = math.prod(shape) * kind.itemsize
+    if expected > MOST_BYTES or expected > size:
+        raise GraphveilError(f"{file}: {name!r} announces {expected:,} bytes and there are {size:,}: it is refused.")
+    data = stream.read(expected)
+    if len(data) < expected:
+        raise GraphveilError(f"{file}: {name!r} ends too early: it was cut off; save it anew.")
+    return np.frombuffer(data, dtype=kind).reshape(shape, order="F" if fortran else "C")
