@@ -1,5 +1,6 @@
 """The card tells what it should, and no name from anybody's table becomes markup in it."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from markdown_it import MarkdownIt
 
 from graphveil.errors import GraphveilError
 from graphveil.release.card import card, escaped
-from graphveil.release.evidence import Evidence, Limits, gather
+from graphveil.release.evidence import Beside, Evidence, Limits, gather
 from graphveil.report.checks import Reading
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -108,15 +109,17 @@ def test_the_card_says_what_the_audit_found(evidence: Evidence) -> None:
         chance=0.55,
         floor=Reading(0.62, 0.5, 0.7),
         joint=0.595,
+        beside=[Beside("balanced accuracy", Reading(0.71, 0.6, 0.8), 0.5, limited=True)],
         flags=[("too few examples", "there are 79")],
         attacks=[("a kernel machine", Reading(0.671, 0.561, 0.764)), ("a tree", Reading(0.5, 0.4, 0.6))],
     )
     text = card(replace(evidence, audits={"tribe": told, "links": None}), ["npy"], pseudonymous=False)
     for line in (
-        "| strongest attack: a kernel machine | 67.1 % [56.1, 76.4] |",
-        "| guessing | 55.0 % |",
-        "| floor, which the utility alone implies | 62.0 % [50.0, 70.0] |",
-        "| adversary that was trained along, which is no evidence | 59.5 % |",
+        "**It leaks tribe.** The audit found an attack that reads it from these embeddings better than guessing does.",
+        "| strongest attack: a kernel machine | 67.1 % [56.1, 76.4] | 55.0 % |",
+        "| balanced accuracy | 71.0 % [60.0, 80.0] | 50.0 % |",
+        "| floor, which the utility alone implies | 62.0 % [50.0, 70.0] | 55.0 % |",
+        "| adversary that was trained along, which is no evidence | 59.5 % | 55.0 % |",
         "| a tree | 50.0 % [40.0, 60.0] |",
         "- Flagged: too few examples, there are 79.",
         "**There is no audit of it**, so nothing is known about how much of it can be read.",
@@ -130,7 +133,19 @@ def test_the_card_says_what_the_audit_found(evidence: Evidence) -> None:
     kept = f"accuracy {100 * scores['utility']:.1f} %, where guessing has {100 * scores['utility_chance']:.1f} %"
     assert kept in text
     assert "This release was forced" not in text
+    kinder = card(replace(evidence, audits={"tribe": replace(told, verdict="flagged")}), ["npy"], pseudonymous=False)
+    assert "leaks" not in kinder
     assert "not differential privacy" in text
+
+
+def test_each_reading_stands_beside_its_own_chance(evidence: Evidence, run: Path) -> None:
+    lines = card(evidence, ["npy"], pseudonymous=False).splitlines()
+    balanced = json.loads((run / "audit.json").read_text())["balanced"]
+    assert balanced["chance"] == 0.5
+    matched = json.loads((run / "audit.links.json").read_text())["class_matched"]
+    for name, found in (("balanced accuracy", balanced), ("class-matched AUC", matched)):
+        low, high = (100 * end for end in found["ci"])
+        assert f"| {name} | {100 * found['value']:.1f} % [{low:.1f}, {high:.1f}] | 50.0 % |" in lines
 
 
 def test_a_record_that_is_not_one_is_one_sentence(evidence: Evidence) -> None:

@@ -229,8 +229,9 @@ def test_an_audit_newer_by_the_clock_alone_is_none(run: Path, tmp_path: Path) ->
 
 
 def test_the_limit_is_held_against_the_upper_end_of_the_interval(run: Path, tmp_path: Path) -> None:
-    for name, high in (("tribe", 0.7), ("links", 0.8)):
-        change(audit_files(run)[name], strongest={"value": 0.6, "ci": [0.5, high]})
+    for name, high, beside in (("tribe", 0.7, "balanced"), ("links", 0.8, "class_matched")):
+        low = {"value": 0.5, "ci": [0.4, 0.6]}
+        change(audit_files(run)[name], strongest={"value": 0.6, "ci": [0.5, high]}, **{beside: low})
     for words in (["0.8"], ["0.8", "tribe=0.7"], ["tribe=0.7", "links=0.8"], ["0.1", "tribe=1", "links=1"]):
         release(run, tmp_path / "out", max_leak=Limits.parsed(words))
         shutil.rmtree(tmp_path / "out")
@@ -243,6 +244,25 @@ def test_the_limit_is_held_against_the_upper_end_of_the_interval(run: Path, tmp_
         assert str(refused.value).count("the limit is") == 1
     with pytest.raises(GraphveilError, match=r"unknown secret of --max-leak 'tribes'.*Did you mean 'tribe'"):
         release(run, tmp_path / "out", max_leak=Limits.parsed(["tribes=0.5"]))
+
+
+@pytest.mark.parametrize(
+    ("secret", "beside", "said"),
+    [("tribe", "balanced", "balanced accuracy"), ("links", "class_matched", "class-matched AUC")],
+)
+def test_the_limit_is_held_where_a_rare_class_shows_too(
+    secret: str, beside: str, said: str, run: Path, tmp_path: Path
+) -> None:
+    """Nineteen of twenty are well: who names everybody well is right in 95 %, and so is who knows each that is ill."""
+    change(audit_files(run)[secret], strongest={"value": 0.5, "ci": [0.4, 0.6]})
+    change(audit_files(run)[secret], **{beside: {"value": 0.9, "ci": [0.85, 0.94]}})
+    release(run, tmp_path / "out", max_leak=Limits.parsed([f"{secret}=0.94"]))
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(
+        GraphveilError, match=f"on '{secret}' reads a {said} of up to 0.940 .* limit is 0.93"
+    ) as refused:
+        release(run, tmp_path / "out", max_leak=Limits.parsed([f"{secret}=0.93"]))
+    assert str(refused.value).count("the limit is") == 1
 
 
 @pytest.mark.parametrize(
@@ -374,8 +394,12 @@ def test_on_the_command_line(
     assert err.startswith("graphveil:")
     assert "the limit is 0" in err
     words = ["--format", "word2vec, npy", "--pseudonyms", str(key), "--max-leak", "links=0", "--force"]
+    change(audit_files(run)["tribe"], verdict="leaks")
+    change(audit_files(run)["links"], verdict="protected")
     code, said, err = graphveil("export", str(run), "--out", str(out), *words)
     assert (code, err) == (0, "")
+    assert "it leaks tribe: " in said
+    assert "it leaks links" not in said
     assert files(out) == ["CARD.md", "SHA256SUMS", "embeddings.npy", "embeddings.word2vec.txt", "ids.jsonl"]
     for part in ("tribe", "the best together", "forced, although the strongest attack on 'links'", *files(out)):
         assert part in said

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphveil.cli.graphs import takes_graph
+from graphveil.cli.graphs import printable, takes_graph
 from graphveil.cli.shared import Device, GraphName, Root, app, console, fail, show_table
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ def export(
     max_leak: Annotated[
         list[str] | None,
         typer.Option(
-            help="Refuse if the strongest attack may read more: an accuracy, or an AUC of links, from 0 to 1, held"
-            " against the upper end of its interval; NAME=0.6 is for one secret. May be given several times."
+            help="Refuse if an attack may read more, from 0 to 1: the accuracy and the balanced accuracy, or of links"
+            " the AUC and the class-matched one, are held against it by the upper ends of their intervals; NAME=0.6 is"
+            " for one secret. May be given several times."
         ),
     ] = None,
     force: Annotated[
@@ -59,6 +60,9 @@ def export(
         _say(f"forced, although {objection}", style="bold")
     sizes = [[name, f"{size:,}"] for name, size in made.files.items()]
     show_table(f"In {made.folder}", ("file", "bytes"), sizes)
+    for secret, audit in made.audits.items():
+        if audit is not None and audit.verdict == "leaks":
+            _say(f"it leaks {secret}: an attack reads it better than guessing does", style="bold")
     _say(f"read it before you hand it on: {made.folder / 'CARD.md'}")
 
 
@@ -125,4 +129,4 @@ def _row(secret: str, audit: "Audited | None") -> list[str]:
 
 
 def _say(sentence: str, style: str | None = None) -> None:
-    console.print(sentence, style=style, highlight=False, soft_wrap=True)
+    console.print(printable(sentence), style=style, highlight=False, soft_wrap=True, markup=False)

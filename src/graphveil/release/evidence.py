@@ -20,19 +20,17 @@ from graphveil.errors import GraphveilError, unknown
 from graphveil.files import read_json
 from graphveil.release.formats import Embeddings
 from graphveil.report.checks import Fields, Reading
+from graphveil.report.findings import BESIDE
 from graphveil.review import audit_file, read_record
 
 METRICS = {"accuracy": "accuracy", "auc": "AUC"}
-BESIDE = {
-    "balanced": "balanced accuracy",
-    "class_matched": "class-matched AUC",
-    "with_public_graph": "with the public graph",
-}
+LIMITED = ("balanced", "class_matched")
+"""Readings beside the strongest attack's that a limit holds for too: what is told of a rare class shows only there."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much the strongest attack on a secret may read at most, by the upper end of its interval.
+    """How much attacks on a secret may read at most, by the upper ends of their intervals.
 
     Args:
         everywhere: of every secret. of: of a secret by its name, instead.
@@ -67,6 +65,20 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """A reading beside the strongest attack's, where guessing has `chance`.
+
+    Args:
+        limited: whether the limit of a release holds for it.
+    """
+
+    name: str
+    reading: Reading
+    chance: float | None
+    limited: bool
+
+
+@dataclass(frozen=True)
 class Audited:
     """An audit of one secret, as far as the card tells it."""
 
@@ -78,7 +90,7 @@ class Audited:
     chance: float | None
     floor: Reading | None
     joint: float | None
-    beside: Mapping[str, Reading]
+    beside: Sequence[Beside]
     flags: Sequence[tuple[str, str]]
     attacks: Sequence[tuple[str, Reading]]
     panel: str
@@ -169,7 +181,12 @@ def read_audit(file: Path, secret: str) -> Audited:
     best, origin, joint = (fields.inner(name) for name in ("strongest", "origin", "joint_adversary"))
     if best is None or origin is None or (reading := best.as_reading()) is None:
         raise ValueError("it does not say what the strongest attack read")
-    beside = {said: read for name, said in BESIDE.items() if (read := fields.reading(name)) is not None}
+    guessing = {"class_matched": 0.5, "with_public_graph": fields.share("chance")}
+    beside = [
+        Beside(said, read, guessing[name] if name in guessing else inner.share("chance"), name in LIMITED)
+        for name, said in BESIDE.items()
+        if (inner := fields.inner(name)) is not None and (read := inner.as_reading()) is not None
+    ]
     attacks = [(found.text("attack"), read) for found in fields.objects("attacks") if (read := found.as_reading())]
     return Audited(
         secret=secret,
@@ -202,12 +219,20 @@ def _against(audit: Audited, embeddings: str, split: str, limit: float | None) -
         flags.append("not the full panel")
     if flags:
         found.append(f"the audit of {name} is flagged: {', '.join(flags)}")
-    if limit is not None and audit.reading.high > limit:
-        found.append(
-            f"the strongest attack on {name} reads an {audit.metric} of up to {audit.reading.high:.3f} (the upper end"
-            f" of its 95 % interval), and the limit is {limit:g}"
-        )
-    return found
+    return found if limit is None else found + _beyond(audit, limit)
+
+
+def _beyond(audit: Audited, limit: float) -> list[str]:
+    """The readings of an audit that may be higher than a limit."""
+    readings = [(f"the strongest attack on {audit.secret!r} reads an {audit.metric}", audit.reading)]
+    readings += [
+        (f"an attack on {audit.secret!r} reads a {one.name}", one.reading) for one in audit.beside if one.limited
+    ]
+    return [
+        f"{what} of up to {reading.high:.3f} (the upper end of its 95 % interval), and the limit is {limit:g}"
+        for what, reading in readings
+        if reading.high > limit
+    ]
 
 
 def _is_the_same(file: Path, embeddings: Embeddings) -> bool:
