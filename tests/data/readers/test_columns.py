@@ -33,9 +33,39 @@ def test_numbers_are_classes_in_the_order_of_numbers(tmp_path: Path) -> None:
 
 
 def test_words_are_classes_in_the_order_of_their_names(tmp_path: Path) -> None:
-    graph = gv.read_graph(people(tmp_path, "team: red Blue NA blue red"), label="team")
+    graph = gv.read_graph(people(tmp_path, "team: red Blue . blue red"), label="team")
     assert graph.y.tolist() == [2, 0, -1, 1, 2]
     assert graph.origin.encoding.classes["labels"] == ["Blue", "blue", "red"]
+
+
+def test_a_word_for_nothing_is_a_class_and_an_empty_cell_is_none(tmp_path: Path) -> None:
+    folder = people(tmp_path, "illness: None flu None . cancer NA", "k: NA 1 2 None 1 null", "w: u NA v u v None")
+    graph = gv.read_graph(folder, attributes=["illness", "k"])
+    assert graph.origin.encoding.classes == {"illness": ["NA", "None", "cancer", "flu"], "k": ["1", "2"]}
+    assert graph["illness"].tolist() == [1, 3, 1, -1, 2, 0]
+    assert graph["k"].tolist() == [-1, 0, 1, -1, 0, -1], "among numbers such a word is none"
+    assert graph.x.tolist() == [[1, 0], [0, 0], [0, 1], [1, 0], [0, 1], [0, 0]], "and among features"
+    said = "'NA', 'None' of 'illness' are taken as classes of their own; leave cells empty where nothing is known."
+    assert [note for note in graph.origin.notes if "of its own" in note or "of their own" in note] == [said]
+    newer = people(tmp_path, "illness: None . NA", "k: 1 1 2", "w: u u v")
+    again = gv.read_graph(newer, attributes=["illness"], encoding=graph.origin.encoding)
+    assert again["illness"].tolist() == [1, -1, 0], "though a table has no other words"
+    cut = gv.read_graph(people(tmp_path, "k: 1 2 3 4"), attributes=["k"], bins={"k": 2})
+    empty = gv.read_graph(people(tmp_path, "k: NA . NA"), attributes=["k"], encoding=cut.origin.encoding)
+    assert empty["k"].tolist() == [-1, -1, -1]
+    words = people(tmp_path, "k: NA old NA")
+    assert "'k' was numbers, cut into bins" in refusal(words, attributes=["k"], encoding=cut.origin.encoding)
+
+
+def test_one_word_for_nothing_in_a_typed_table(tmp_path: Path) -> None:
+    column = pa.array(["None", None, "flu", "None"])
+    pq.write_table(pa.table({"id": [0, 1, 2, 3], "illness": column}), tmp_path / "nodes.parquet")
+    (tmp_path / "edges.csv").write_text("u,v\n0,1\n")
+    graph = gv.read_graph(tmp_path, attributes=["illness"])
+    assert graph["illness"].tolist() == [0, -1, 1, 0]
+    assert "'None' of 'illness' is taken as a class of its own; leave cells empty where nothing is known." in (
+        graph.origin.notes
+    )
 
 
 def test_many_numbers_need_bins_of_equal_size(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from graphveil.data.readers.columns import are_names
 from graphveil.data.readers.distrust import listed, no_column
 from graphveil.data.readers.features import Matrix, Pieces, features_like, features_of, sources_of, together
 from graphveil.data.readers.links import Links, simple_links
+from graphveil.data.readers.text import MISSING
 from graphveil.data.sparse import identity
 from graphveil.errors import GraphveilError
 
@@ -123,6 +124,9 @@ def _classes(
     unknown_count = int((classes.codes == UNKNOWN).sum())
     without = f", {unknown_count:,} nodes unknown" if unknown_count else ""
     notes.append(f"{name}: {len(classes.names):,} class{'' if len(classes.names) == 1 else 'es'}{without}.")
+    if doubtful := [word for word in classes.names if word in MISSING]:
+        own = "is taken as a class of its own" if len(doubtful) == 1 else "are taken as classes of their own"
+        notes.append(f"{listed(doubtful)} of {column!r} {own}; leave cells empty where nothing is known.")
     return classes
 
 

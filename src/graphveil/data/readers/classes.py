@@ -14,6 +14,9 @@ from graphveil.data.graph import UNKNOWN
 from graphveil.data.readers.columns import coded, numbers, words
 from graphveil.errors import GraphveilError
 
+NOTHING = ("",)
+"""All that stands for no class: who has the illness "None" is healthy, and that is a secret like any other."""
+
 MOST_NUMBERS = 20
 """Different numbers that are classes as they are; of more, bins must be made."""
 
@@ -50,7 +53,7 @@ def classes_of(column: pa.ChunkedArray, name: str, bins: int | None, numeric_lab
             raise GraphveilError(
                 f"{name!r} is to be cut into {bins} bins, but its values are words: leave out its bins."
             )
-        text = words(column, name)
+        text = words(column, name, NOTHING)
         names = sorted(value for value in pc.unique(text).to_pylist() if value is not None)
         _check_count(len(names), name)
         return Classes(coded(text, names), names)
@@ -71,11 +74,12 @@ def classes_like(column: pa.ChunkedArray, name: str, names: Sequence[str], cuts:
     """Values as the classes of an earlier graph; those that it did not have are unknown."""
     values = numbers(column)
     if cuts is not None:
-        if values is None:
+        if values is None and words(column, name).null_count < len(column):
             raise GraphveilError(f"{name!r} was numbers, cut into bins, and is words now: give numbers.")
+        values = np.full(len(column), np.nan) if values is None else values
         return Classes(_cut(values, np.asarray(cuts)), names, cuts)
     if values is None:
-        text = words(column, name)
+        text = words(column, name, NOTHING)
     else:
         different, place = np.unique(values, return_inverse=True)
         written = pa.array([None if np.isnan(value) else number_name(value) for value in different], pa.string())

@@ -29,16 +29,16 @@ def numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def words(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """The values of a column as text, null where there is none."""
+def words(column: pa.ChunkedArray, name: str, missing: Sequence[str] = MISSING) -> pa.ChunkedArray:
+    """The values of a column as text, null where there is none, or one of the words `missing`."""
     try:
         text = pc.cast(column, pa.string())
     except pa.ArrowException as error:
         raise GraphveilError(
             f"the column {name!r} holds {column.type}, which is neither a number nor a word."
         ) from error
-    missing = pc.is_in(text, value_set=pa.array(MISSING))
-    return pc.if_else(missing, pa.scalar(None, pa.string()), text)
+    none = pc.is_in(text, value_set=pa.array(missing))
+    return pc.if_else(none, pa.scalar(None, pa.string()), text)
 
 
 def are_names(column: pa.ChunkedArray) -> bool:

@@ -15,7 +15,7 @@ from graphveil.data.readers.distrust import MOST_BYTES, MOST_COLUMNS, SMALL, as_
 from graphveil.errors import GraphveilError
 
 MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None")
-"""Words that stand for no value."""
+"""Words that stand for no value among numbers, and in features; that of a target may be a class."""
 
 LONGEST_ROW = 64 << 20
 """Bytes of one row."""
