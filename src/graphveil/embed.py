@@ -53,7 +53,7 @@ def embed(
     run: Path,
     graph: str,
     out: Path,
-    reading: Reading | None = None,
+    otherwise: Mapping[str, Any] | None = None,
     root: Path | None = None,
     device: str = "auto",
 ) -> Embedded:
@@ -61,22 +61,23 @@ def embed(
 
     Args:
         graph: a name or a path, as of `open_graph`.
-        reading: what to read otherwise than the run's graph was read.
+        otherwise: fields of a `Reading`, for what is to be read otherwise than the run's graph was.
     """
     _check_free(out)
     record = read_record(run)
     veil = Veil.load(run)
     veil.device = device
     encoding = _encoding(run, record)
-    reading = None if is_named(graph) else _reading(record, reading or Reading())
+    named = is_named(graph)
+    reading = Reading(**otherwise or {}) if named else _reading(record, otherwise or {})
     found = open_graph(graph, reading, root, encoding=encoding)
     warnings = [*_about_columns(found), *_unlike(record, found, encoding)]
     z = veil.transform(found)
     parts = _parts(veil, found)
     results = {
         "scores": _scores(veil, found, parts, z),
-        "graph": graph if reading is None else str(Path(graph).expanduser().resolve()),
-        "reading": None if reading is None else asdict(reading),
+        "graph": graph if named else str(Path(graph).expanduser().resolve()),
+        "reading": None if named else asdict(reading),
         "encoding": record["encoding"],
         "features": summary(found),
         "split": "proportional",
@@ -150,13 +151,11 @@ def _check_free(out: Path) -> None:
         raise GraphveilError(f"{out} holds a finished run: choose another folder, or remove this one first.")
 
 
-def _reading(record: Mapping[str, Any], given: Reading) -> Reading:
+def _reading(record: Mapping[str, Any], given: Mapping[str, Any]) -> Reading:
     """As the run's graph was read, but for what is given; its own table of nodes and its bins are not this graph's."""
     before = Reading() if record["reading"] is None else Reading(**record["reading"])
-    plain = Reading()
-    changed = {name: value for name, value in vars(given).items() if value != getattr(plain, name)}
-    nodes = None if given.nodes is None else str(Path(given.nodes).expanduser().resolve())
-    return replace(before, **changed | {"nodes": nodes, "bins": given.bins})
+    nodes = {"nodes": str(Path(given["nodes"]).expanduser().resolve())} if given.get("nodes") else {}
+    return replace(before, **{"nodes": None, "bins": {}} | dict(given) | nodes)
 
 
 def _encoding(run: Path, record: Mapping[str, Any]) -> Encoding | None:

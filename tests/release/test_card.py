@@ -91,7 +91,9 @@ def test_a_nasty_name_is_only_a_name(name: str, evidence: Evidence) -> None:
 
     def card_with(name: str) -> str:
         record = dict(evidence.record) | {"config": config | {"utility": name, "encoder": name, "secrets": [name]}}
-        named = replace(audit, secret=name, attack=name, flags=[(name, name)], attacks=[(name, audit.reading)])
+        named = replace(
+            audit, secret=name, verdict="leaks", attack=name, flags=[(name, name)], attacks=[(name, audit.reading)]
+        )
         return card(replace(evidence, record=record, audits={name: named}, objections=[name]), ["npy"], True)
 
     assert shape(card_with(name)) == shape(card_with("x"))

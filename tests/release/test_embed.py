@@ -20,7 +20,7 @@ from graphveil import cli
 from graphveil.audit.embeddings import check_embeddings
 from graphveil.data import Split
 from graphveil.data.catalog import open_graph
-from graphveil.data.origin import Column, Encoding, Reading
+from graphveil.data.origin import Column, Encoding
 from graphveil.data.summary import differences, summary
 from graphveil.embed import Embedded, embed
 from graphveil.errors import GraphveilError
@@ -213,9 +213,32 @@ def test_a_finished_run_is_not_overwritten(trained: Path, tables: Path) -> None:
 def test_options_of_reading_override_those_of_the_run(trained: Path, tmp_path: Path) -> None:
     columns, links = drawn(0)
     columns["clan"] = columns.pop("guild")
-    with_label = on(trained, tmp_path, columns, links, reading=Reading(label="clan"))
+    with_label = on(trained, tmp_path, columns, links, otherwise={"label": "clan"})
     assert with_label.warnings == ()
     assert np.array_equal(with_label.z.numpy(), np.load(trained / "embeddings.npy"))
+
+
+@pytest.mark.parametrize(("words", "direction"), [([], "mutual"), (["--direction", "either"], "either")])
+def test_a_default_that_is_asked_for_is_an_option_too(
+    words: list[str], direction: str, trained: Path, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(trained, tmp_path / "run")
+    change(tmp_path / "run" / "run.json", reading={"direction": "mutual"})
+    columns, links = drawn(0)
+    newer = write_tables(tmp_path / "newer", columns, [*links, *((other, one) for one, other in links[:100])])
+    whole = ["embed", str(tmp_path / "run"), str(newer), "--out", str(tmp_path / "out"), "--no-audit", *words]
+    monkeypatch.setattr(sys, "argv", ["graphveil", *whole, "--device", "cpu"])
+    with pytest.raises(SystemExit) as left:
+        cli.run()
+    assert (left.value.code or 0) == 0
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["reading"]["direction"] == direction
+    assert record["features"]["mean_degree"] == 2 * (100 if direction == "mutual" else 500) / NODES
+
+
+def test_a_graph_by_name_is_read_in_one_way(trained: Path, tmp_path: Path) -> None:
+    with pytest.raises(GraphveilError, match="karate is a graph by name, which is read in one way"):
+        embed(trained, "karate", tmp_path / "out", {"direction": "mutual"})
 
 
 def test_on_the_command_line(

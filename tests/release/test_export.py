@@ -253,7 +253,7 @@ def test_the_limit_is_held_against_the_upper_end_of_the_interval(run: Path, tmp_
 def test_the_limit_is_held_where_a_rare_class_shows_too(
     secret: str, beside: str, said: str, run: Path, tmp_path: Path
 ) -> None:
-    """Nineteen of twenty are well: who names everybody well is right in 95 %, and so is who knows each that is ill."""
+    """Where one in twenty is ill, the accuracy of knowing most of them is that of calling everybody well."""
     change(audit_files(run)[secret], strongest={"value": 0.5, "ci": [0.4, 0.6]})
     change(audit_files(run)[secret], **{beside: {"value": 0.9, "ci": [0.85, 0.94]}})
     release(run, tmp_path / "out", max_leak=Limits.parsed([f"{secret}=0.94"]))

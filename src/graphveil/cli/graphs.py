@@ -13,14 +13,13 @@ from graphveil.errors import GraphveilError
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from graphveil.data import Reading
+
+def _option(kind: Any, help_: str) -> Any:
+    return Annotated[kind, typer.Option(help=help_, rich_help_panel="How the graph is read")]
 
 
-def _option(kind: Any, help_: str, default: Any = None, *names: str) -> tuple[Any, Any]:
-    return Annotated[kind, typer.Option(*names, help=help_, rich_help_panel="How the graph is read")], default
-
-
-_OPTIONS: Mapping[str, tuple[Any, Any]] = {
+# All are None by themselves: `embed` must tell a default that was asked for from an option that was not given.
+_OPTIONS: Mapping[str, Any] = {
     "nodes": _option(str | None, "The table of nodes, where it is not found beside the links."),
     "source": _option(str | None, "The column of the links that names where they start."),
     "target": _option(str | None, "The column of the links that names where they end."),
@@ -31,28 +30,34 @@ _OPTIONS: Mapping[str, tuple[Any, Any]] = {
     "features": _option(str | None, "Node columns to take as features, with commas (default: all that are left)."),
     "drop": _option(list[str] | None, "A node column to leave out; may be repeated."),
     "bins": _option(list[str] | None, "Cut a numeric attribute into classes of equal size: --bins age=4"),
-    "missing": _option(str, "Where there are no features: degree, or embedding (learned).", "degree"),
-    "direction": _option(str, "A link counts from either direction, or has to be mutual.", "either"),
+    "missing": _option(str | None, "Where there are no features: degree (the default), or embedding (learned)."),
+    "direction": _option(str | None, "A link counts from either direction (the default), or has to be mutual."),
     "min_weight": _option(float | None, "Leave out links that weigh less."),
-    "loops": _option(str, "Links of a node to itself: drop or refuse.", "drop"),
-    "duplicates": _option(str, "Links that are there twice: drop or refuse.", "drop"),
+    "loops": _option(str | None, "Links of a node to itself: drop (the default) or refuse."),
+    "duplicates": _option(str | None, "Links that are there twice: drop (the default) or refuse."),
     "text_encoding": _option(str | None, "How CSV files are written, such as latin-1 (default: UTF-8)."),
 }
 
 
 def takes_graph(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb with an argument `reading` all options of reading in its place, which then come as one `Reading`."""
+    """Give a verb with an argument `reading` all options of reading in its place, which then come as one `Reading`.
+
+    A verb with an argument `otherwise` gets the fields of a `Reading` that were given, and no others.
+    """
+    own = inspect.signature(verb).parameters
 
     @functools.wraps(verb)
     def with_reading(*args: Any, **given: Any) -> None:
-        options = {name: given.pop(name) for name in _OPTIONS}
-        verb(*args, **given, reading=_reading(options))
+        from graphveil.data import Reading
 
-    own = inspect.signature(verb).parameters
-    kept = [own[name] for name in own if name != "reading"]
+        values = {name: given.pop(name) for name in _OPTIONS}
+        fields = _fields({name: value for name, value in values.items() if value not in (None, [])})
+        verb(*args, **given, **({"reading": Reading(**fields)} if "reading" in own else {"otherwise": fields}))
+
+    kept = [own[name] for name in own if name not in ("reading", "otherwise")]
     added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in _OPTIONS.items()
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in _OPTIONS.items()
     ]
     with_reading.__signature__ = inspect.Signature([*kept, *added])  # type: ignore[attr-defined]
     with_reading.__annotations__ = {part.name: part.annotation for part in (*kept, *added)}
@@ -72,17 +77,11 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
-def _reading(options: Mapping[str, Any]) -> "Reading":
-    from graphveil.data import Reading
-
-    plain = {name: value for name, value in options.items() if name not in ("attribute", "features", "drop", "bins")}
-    return Reading(
-        **plain,
-        attributes=tuple(options["attribute"] or ()),
-        features=None if options["features"] is None else _names(options["features"]),
-        drop=tuple(options["drop"] or ()),
-        bins=_bins(options["bins"] or ()),
-    )
+def _fields(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of the command line as fields of a `Reading`."""
+    made: Mapping[str, Callable[[Any], Any]] = {"attribute": tuple, "features": _names, "drop": tuple, "bins": _bins}
+    fields = {name: made[name](value) if name in made else value for name, value in options.items()}
+    return fields if "attribute" not in fields else fields | {"attributes": fields.pop("attribute")}
 
 
 def _names(text: str) -> tuple[str, ...]:

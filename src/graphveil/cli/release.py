@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,7 +10,6 @@ from graphveil.cli.graphs import printable, takes_graph
 from graphveil.cli.shared import Device, GraphName, Root, app, console, fail, show_table
 
 if TYPE_CHECKING:
-    from graphveil.data.origin import Reading
     from graphveil.release import Audited
 
 RunFolder = Annotated[Path, typer.Argument(help="The folder of a finished run.")]
@@ -71,7 +70,7 @@ def export(
 def embed(
     run: RunFolder,
     graph: GraphName,
-    reading: "Reading",
+    otherwise: dict[str, Any],
     out: Annotated[Path, typer.Option(help="The folder to write into; `audit`, `report` and `export` take it.")],
     audit: Annotated[bool, typer.Option(help="Audit every secret of the run that the graph has.")] = True,
     panel: Annotated[str, typer.Option(help="Of the audit: full, or quick for a first look.")] = "full",
@@ -96,7 +95,7 @@ def embed(
         raise unknown("panel", panel, ("full", "quick"))
     try:
         with console.status(f"Embedding {graph} ..."):
-            made = embed_graph(run, graph, out, reading, root, device)
+            made = embed_graph(run, graph, out, otherwise, root, device)
     except KeyboardInterrupt:
         fail("interrupted; nothing was embedded.", code=130)
     for warning in made.warnings:
