@@ -98,7 +98,9 @@ def write(kind: str, pick: random.Random, folder: Path) -> Path:  # noqa: PLR091
             return _arrays(folder, kind, pick, pairs, nodes)
         case "pt":
             data = Data(
-                x=torch.rand(nodes, 3), edge_index=torch.tensor(pairs).T.contiguous(), y=torch.arange(nodes) % 3
+                x=torch.arange(3.0 * nodes).view(nodes, 3) / 7,
+                edge_index=torch.tensor(pairs).T.contiguous(),
+                y=torch.arange(nodes) % 3,
             )
             torch.save(data, folder / "graph.pt")
             return folder / "graph.pt"
@@ -115,12 +117,12 @@ def write(kind: str, pick: random.Random, folder: Path) -> Path:  # noqa: PLR091
 def _text(file: Path, names: list[str], lines: list[list[Any]]) -> Path:
     between = "\t" if ".tsv" in file.name else " " if ".txt" in file.name else ","
     text = "".join(between.join(map(str, line)) + "\n" for line in [names, *lines])
-    file.write_bytes(gzip.compress(text.encode()) if file.suffix == ".gz" else text.encode())
+    file.write_bytes(gzip.compress(text.encode(), mtime=0) if file.suffix == ".gz" else text.encode())
     return file
 
 
 def _lines(file: Path, lines: list[list[Any]]) -> None:
-    file.write_bytes(gzip.compress("".join(",".join(map(str, line)) + "\n" for line in lines).encode()))
+    file.write_bytes(gzip.compress("".join(",".join(map(str, line)) + "\n" for line in lines).encode(), mtime=0))
 
 
 def _parquet(file: Path, names: list[str], lines: list[list[Any]]) -> Path:
@@ -226,7 +228,7 @@ def _is_text(file: Path) -> bool:
 def _packed(file: Path, data: bytes) -> Callable[[Callable[[bytes], bytes]], bytes] | None:
     """How to spoil what is inside a packed file, so that the packing itself stays whole."""
     if file.suffix == ".gz":
-        return lambda change: gzip.compress(change(gzip.decompress(data)))
+        return lambda change: gzip.compress(change(gzip.decompress(data)), mtime=0)
     if file.suffix in (".npz", ".pt"):
         return lambda change: _rezipped(data, change)
     return None

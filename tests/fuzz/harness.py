@@ -107,7 +107,7 @@ def _try_all(cases: Sequence[Case], attempt: Try, folder: Path, log: Path, seed:
             try:
                 with _limited():
                     ended, *faults = attempt(name, random.Random(f"{seed}/{name}/{number}"), place)
-            except TimeoutError:
+            except Late:
                 ended, faults = "hang", [f"it took more than {SECONDS} s"]
             except BaseException as error:
                 ended, faults = "escaped", [f"{type(error).__name__}: {error}"[:300]]
@@ -125,10 +125,14 @@ def _try_all(cases: Sequence[Case], attempt: Try, folder: Path, log: Path, seed:
     os._exit(0)
 
 
+class Late(BaseException):
+    """Nothing that a program catches along with its own errors."""
+
+
 @contextmanager
 def _limited() -> Iterator[None]:
     def late(*_: object) -> None:
-        raise TimeoutError
+        raise Late
 
     signal.signal(signal.SIGALRM, late)
     signal.alarm(SECONDS + 2)

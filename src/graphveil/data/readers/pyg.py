@@ -1,6 +1,7 @@
 """PyG's `Data`, as an object or from a file of `torch.save`, which is read without running anything that is in it."""
 
 import pickle
+import pickletools
 import re
 import zipfile
 from pathlib import Path
@@ -21,6 +22,9 @@ from graphveil.errors import GraphveilError
 ALLOWED: list[Any] = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage]
 """Classes that a file may name, beside tensors and what Python itself has."""
 
+LONGEST_WORD = 5000
+"""Characters of a text in a file of `torch.save`."""
+
 
 def read_pyg_file(file: Path, reading: Reading) -> Found:
     """A file that holds a `Data`, its dictionary, or the processed single graph of a data set."""
@@ -28,6 +32,9 @@ def read_pyg_file(file: Path, reading: Reading) -> Found:
     try:
         with zipfile.ZipFile(file) as archive:
             check_expansion(file, size, sum(member.file_size for member in archive.infolist()))
+            for member in archive.namelist():
+                if member.rpartition("/")[2] == "data.pkl":
+                    _check_words(file, archive.read(member))
     except (*BAD_ZIP, OSError) as error:
         raise GraphveilError(f"{file} is no file of torch.save ({brief(error)}): save it anew.") from error
     try:
@@ -62,6 +69,16 @@ def read_pyg(graph: BaseData, reading: Reading, name: str = "the graph") -> Foun
         check_size(graph.num_nodes, known["edge_index"].numel(), name)
         known["ids"] = torch.arange(graph.num_nodes)
     return read_arrays(known, reading, name)
+
+
+def _check_words(file: Path, pickled: bytes) -> None:
+    """Refuse endless words, over which torch's search for what to say of a broken file takes minutes."""
+    try:
+        longest = max((len(word) for _, word, _ in pickletools.genops(pickled) if isinstance(word, str)), default=0)
+    except Exception as error:  # it has no error of its own
+        raise GraphveilError(f"{file} cannot be read ({brief(error)}): save it anew.") from error
+    if longest > LONGEST_WORD:
+        raise GraphveilError(f"{file} has a word of {longest:,} characters in it, which no graph needs: save it anew.")
 
 
 def _single(value: Any, file: Path) -> Data:
