@@ -222,6 +222,14 @@ def test_without_the_package_the_sentence_says_how_to_get_it(monkeypatch: pytest
         check_address("http://localhost:5000")
 
 
+@pytest.mark.parametrize("between", ["", "@", "/", "/@", "@/", ":", "?#", "//", " "])
+def test_nothing_of_a_password_is_said(between: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: object())
+    with pytest.raises(GraphveilError, match="no address of an MLflow server") as told:
+        check_address(f"http://ANNA:SE{between}CRET@host:port")
+    assert not [word for word in ("ANNA", "SE", "CRET") if word in str(told.value)], told.value
+
+
 @pytest.mark.parametrize(
     "uri", ["", "  ", "http://", "https:///x", "http://host:port", "http://[::1", "http://anna:pw@"]
 )

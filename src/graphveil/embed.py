@@ -4,7 +4,6 @@ The folder that is written is like a run's, so that `graphveil audit`, `report` 
 its own: messages pass along all links, and whoever wants to know what leaks must audit it anew.
 """
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from graphveil.data.graph import UNKNOWN, node_classes
 from graphveil.data.origin import Encoding, Reading, node_ids, origin_of
 from graphveil.data.summary import differences, summary
 from graphveil.errors import GraphveilError
-from graphveil.files import hold_lock
+from graphveil.files import hold_lock, sha256
 from graphveil.review import read_record
 from graphveil.run import write_embeddings
 from graphveil.training.targets import guessing, utility_target
@@ -71,7 +70,7 @@ def embed(
     named = is_named(graph)
     reading = Reading(**otherwise or {}) if named else _reading(record, otherwise or {})
     found = open_graph(graph, reading, root, encoding=encoding)
-    warnings = [*_about_columns(found), *_unlike(record, found, encoding)]
+    warnings = [*origin_of(found).differences, *_unlike(record, found, encoding)]
     z = veil.transform(found)
     parts = _parts(veil, found)
     results = {
@@ -85,7 +84,7 @@ def embed(
         "graph_digest": digest(found),
         "split_digest": "" if parts.split is None else parts.split.digest(),
         "message_edges": "all",
-        "embedded": {"run": _sha256(run / "model.safetensors"), "warnings": warnings},
+        "embedded": {"run": sha256(run / "model.safetensors"), "warnings": warnings},
     }
     with hold_lock(out / ".lock", 0, f"another process is writing to {out}: wait for it, or choose another folder."):
         _check_free(out)
@@ -173,11 +172,6 @@ def _encoding(run: Path, record: Mapping[str, Any]) -> Encoding | None:
     return encoding
 
 
-def _about_columns(graph: Data) -> list[str]:
-    """What reading has noticed that an encoder minds."""
-    return [note for note in origin_of(graph).notes if "encoder" in note or "is words now" in note]
-
-
 def _unlike(record: Mapping[str, Any], graph: Data, encoding: Encoding | None) -> list[str]:
     try:
         return differences(record["features"], graph, encoding or Encoding())
@@ -193,8 +187,3 @@ def _known(run: Path, graph: Data) -> int:
         return int(pc.sum(pc.is_in(ids.cast("string"), value_set=before.cast("string"))).as_py() or 0)
     except (OSError, ValueError, KeyError):
         return 0
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -5,6 +5,7 @@ process left half-written is swept away by the next one that holds the folder's 
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import secrets
@@ -69,6 +70,12 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def sha256(path: Path) -> str:
+    """Of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sweep(folder: Path, name: str | None = None) -> None:

@@ -210,8 +210,9 @@ def _key(name: str) -> str:
     return plain if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _without_password(uri: str) -> str:
-    return re.sub(r"//[^/@]*@", "//", uri)
+def _without_password(text: str) -> str:
+    """Without all that may be one: what an address has before its last @, since a password may hold / and @ itself."""
+    return re.sub(r"//.*@", "//", text, flags=re.DOTALL) if "//" in text else text.rpartition("@")[2]
 
 
 def _reason(error: BaseException) -> str:

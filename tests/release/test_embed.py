@@ -20,7 +20,7 @@ from graphveil import cli
 from graphveil.audit.embeddings import check_embeddings
 from graphveil.data import Split
 from graphveil.data.catalog import open_graph
-from graphveil.data.origin import Column, Encoding
+from graphveil.data.origin import Column, Encoding, Reading
 from graphveil.data.summary import differences, summary
 from graphveil.embed import Embedded, embed
 from graphveil.errors import GraphveilError
@@ -157,6 +157,23 @@ def test_a_graph_that_is_unlike_is_told(
     made = on(trained, tmp_path, columns, links)
     assert [said for said in made.warnings if re.search(warning, said)], made.warnings
     assert json.loads((made.folder / "run.json").read_text())["embedded"]["warnings"] == list(made.warnings)
+
+
+def test_a_column_called_encoder_is_no_difference(tmp_path: Path) -> None:
+    """What is only told of a graph, though it names such a column, is no warning; what is unlike is."""
+    columns, links = drawn(0)
+    columns["encoder"] = columns.pop("guild")
+    tables = write_tables(tmp_path / "tables", columns, links)
+    reading = Reading(attributes=["encoder", "tribe"])
+    before = open_graph(str(tables), reading)
+    del columns["encoder"]
+    columns["home_town"] = ["atlantis"] * NODES
+    newer = write_tables(tmp_path / "newer", columns, links)
+    origin = open_graph(str(newer), reading, encoding=before.origin.encoding).origin
+    assert "There is no column 'encoder': encoder is left out." in origin.notes
+    assert origin.differences == ("160 values of 'home_town' are new to the encoder and count as missing.",)
+    assert set(origin.differences) < set(origin.notes)
+    assert before.origin.differences == ()
 
 
 def test_a_secret_that_is_not_there_is_said_and_the_rest_audited(trained: Path, tmp_path: Path) -> None:

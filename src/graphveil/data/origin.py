@@ -127,12 +127,14 @@ class Origin:
         ids: the nodes' own, in the order of the nodes.
         notes: what was done, a sentence each.
         structural: x says nothing but the number of links of a node: a split that hides links must make it anew.
+        differences: those of the notes that say where it is unlike the earlier graph by whose encoding it was read.
     """
 
     ids: pa.Array = field(repr=False)
     encoding: Encoding = field(default_factory=Encoding, repr=False)
     notes: Sequence[str] = field(default=(), repr=False)
     structural: bool = False
+    differences: Sequence[str] = field(default=(), repr=False)
 
 
 def origin_of(graph: Data) -> Origin:

@@ -5,7 +5,6 @@ embeddings are read and written anew, and the card is written from the fields th
 secrets, the links, the features and the history of a training have no way into it.
 """
 
-import hashlib
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from graphveil.errors import GraphveilError, unknown
-from graphveil.files import blame_the_disk, write_text
+from graphveil.files import blame_the_disk, sha256, write_text
 from graphveil.release.card import card
 from graphveil.release.evidence import Audited, Evidence, Limits, gather
 from graphveil.release.formats import FORMATS
@@ -72,12 +71,6 @@ def release(
         write_text(folder / SUMS, "".join(f"{sha256(folder / name)}  {name}\n" for name in _files(folder)))
         files = {name: (folder / name).stat().st_size for name in _files(folder)}
     return Release(out, files, dict(evidence.audits), tuple(evidence.objections))
-
-
-def sha256(file: Path) -> str:
-    """Of a file's bytes."""
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _check_formats(formats: Sequence[str]) -> None:

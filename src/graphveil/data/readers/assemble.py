@@ -59,15 +59,19 @@ def assemble(found: Found, reading: Reading, encoding: Encoding | None) -> Data:
     pairs = simple_links(found.links, reading, notes)
     sources = _targets(found, reading, notes, encoding)
     targets = {name: _classes(found, name, column, reading, encoding, notes) for name, column in sources.items()}
-    taken = set(sources.values())
-    pieces = _features(found, reading, encoding, taken, notes)
+    unlike = [
+        f"{classes.lost:,} values of {sources[name]!r} are new to the encoder and count as unknown."
+        for name, classes in targets.items()
+        if classes.lost
+    ]
+    pieces = _features(found, reading, encoding, set(sources.values()), notes if encoding is None else unlike)
     graph = Data(edge_index=both_directions(pairs))
     structural = not pieces.columns and reading.missing == "degree"
     graph.x = together(pieces.parts, rows) if pieces.columns else _missing(pairs, rows, reading, notes)
     for name, classes in targets.items():
         graph["y" if name == "labels" else name] = classes.codes
     kept = _kept(pieces, targets) if encoding is None else encoding
-    graph.origin = Origin(found.ids, kept, tuple(notes), structural)
+    graph.origin = Origin(found.ids, kept, (*notes, *unlike), structural, tuple(unlike))
     check_graph(graph)
     return graph
 
@@ -115,10 +119,7 @@ def _classes(
 ) -> Classes:
     values = found.columns[column]
     if encoding is not None and name in encoding.classes:
-        classes = classes_like(values, column, encoding.classes[name], encoding.cuts.get(name))
-        if classes.lost:
-            notes.append(f"{classes.lost:,} values of {column!r} are new to the encoder and count as unknown.")
-        return classes
+        return classes_like(values, column, encoding.classes[name], encoding.cuts.get(name))
     bins = reading.bins.get(name, reading.bins.get(column))
     classes = classes_of(values, column, bins, numeric_labels=name == "labels" or name in found.attributes)
     unknown_count = int((classes.codes == UNKNOWN).sum())
