@@ -45,6 +45,35 @@ def test_strengths_are_those_of_the_rule_that_made_the_columns(tmp_path: Path) -
     assert [name for name, _ in telling_columns(graph, "secret")][:2] == ["town", "score"]
 
 
+@pytest.mark.parametrize(("count", "classes"), [(600, 60), (4000, 60), (20_000, 2000)])
+def test_a_numeric_copy_of_many_classes_is_found(tmp_path: Path, count: int, classes: int) -> None:
+    """Of a district's number, in no order, only the value itself tells the district; no bin of equal size does."""
+    random = np.random.default_rng(0)
+    secret = random.permutation(np.arange(count) % classes)
+    number = random.permutation(10 * classes)[:classes][secret]
+    names = np.array([f"zone {code}" for code in range(classes)])
+    graph = read(tmp_path, count, secret=names[secret], number=number, other=random.permutation(number))
+    found = dict(telling_columns(graph, "secret"))
+    assert found["number"] > 0.99, "but for districts that are in one half only"
+    assert found.get("other", 0) < 0.02
+
+
+def test_a_measure_in_the_order_of_many_classes_is_found(tmp_path: Path) -> None:
+    """No value comes twice; of eight bins a class, one at most has two classes, and of these it tells one."""
+    random = np.random.default_rng(0)
+    secret = np.arange(6000) % 60
+    names = np.array([f"zone {code:02}" for code in range(60)])
+    graph = read(tmp_path, 6000, secret=names[secret], north=secret + 0.9 * random.random(6000))
+    assert dict(telling_columns(graph, "secret"))["north"] > 1 - 1 / 8
+
+
+def test_a_measure_of_few_nodes_is_found(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    secret = np.arange(300) % 2
+    graph = read(tmp_path, 300, secret=np.array(["n", "y"])[secret], dose=secret + 0.9 * random.random(300))
+    assert dict(telling_columns(graph, "secret"))["dose"] > 0.9
+
+
 def test_missing_values_can_tell(tmp_path: Path) -> None:
     secret = np.arange(4000) % 2
     ages = [None if odd else 20 + place % 40 for place, odd in enumerate(secret)]

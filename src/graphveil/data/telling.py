@@ -17,7 +17,10 @@ MOST_NODES = 50_000
 """Nodes that are looked at."""
 
 BINS = 32
-"""Equal parts that numbers are cut into."""
+"""Equal parts that numbers are cut into, at least; where there are many classes, `BINS_PER_CLASS` for each of them."""
+BINS_PER_CLASS = 8
+FULL = 8
+"""Nodes that make a bin worth having: what a bin says is learned from half of them."""
 
 Codes = NDArray[np.int64]
 Filled = tuple[Codes, Codes]
@@ -28,7 +31,8 @@ def telling_columns(graph: Data, target: str) -> list[tuple[str, float]]:
     """Columns of the features with how well each alone tells the classes of a target, the strongest first.
 
     From one half of the nodes the most frequent class of each category, or of each bin of a number, is learned; it is
-    named on the other half, and the other way round. The strength is what that gains over always naming the largest
+    named on the other half, and the other way round. Numbers that repeat are taken as categories, too, and what tells
+    more counts: the number of a district tells the district, though no bin has it to itself. The strength is what that gains over always naming the largest
     class: (accuracy - majority) / (1 - majority). Columns that gain nothing are left out.
     """
     y = node_classes(graph, target)
@@ -39,50 +43,62 @@ def telling_columns(graph: Data, target: str) -> list[tuple[str, float]]:
         return []
     majority = float(np.bincount(classes).max()) / len(classes)
     halves = np.arange(len(classes)) % 2
+    totals = np.stack([np.bincount(classes[halves == half], minlength=classes.max() + 1) for half in (0, 1)])
     found = []
-    for name, filled in _columns(graph, nodes):
-        strength = (_right(filled, classes, halves) / len(classes) - majority) / (1 - majority)
+    for name, ways in _columns(graph, nodes, BINS_PER_CLASS * len(np.unique(classes))):
+        right = max(_right(filled, classes, halves, totals) for filled in ways)
+        strength = (right / len(classes) - majority) / (1 - majority)
         if strength > 0:
             found.append((name, strength))
     return sorted(found, key=lambda pair: -pair[1])
 
 
-def _right(filled: Filled, classes: Codes, halves: Codes) -> int:
-    """How many classes are named rightly, each half by the most frequent class of the same value in the other."""
+def _right(filled: Filled, classes: Codes, halves: Codes, totals: Codes) -> int:
+    """How many classes are named rightly, each half by the most frequent class of the same value in the other.
+
+    Args:
+        totals: (2, number of classes), how many nodes of each half have each class.
+    """
     rows, codes = filled
-    height, width = int(codes.max(initial=0)) + 1, int(classes.max()) + 1
-    places = (halves[rows] * height + codes) * width + classes[rows]
-    counts = np.bincount(places, minlength=2 * height * width).reshape(2, height, width)
-    total = np.stack([np.bincount(classes[halves == half], minlength=width) for half in (0, 1)])
-    counts[:, 0] = total - counts.sum(axis=1)
+    height, width = int(codes.max(initial=0)) + 1, totals.shape[1]
+    asked = [halves[rows] == half for half in (0, 1)]
+    rest = np.stack(
+        [total - np.bincount(classes[rows[one]], minlength=width) for total, one in zip(totals, asked, strict=True)]
+    )
     right = 0
-    for learned, asked in ((0, 1), (1, 0)):
-        best = counts[learned].argmax(axis=1)
-        best[~counts[learned].any(axis=1)] = total[learned].argmax()  # values that were never seen
-        right += int(counts[asked, np.arange(height), best].sum())
+    for learned, other in ((0, 1), (1, 0)):
+        best = np.full(height, totals[learned].argmax())  # for values that were never seen
+        if rest[learned].any():
+            best[0] = rest[learned].argmax()
+        pairs = codes[asked[learned]] * width + classes[rows[asked[learned]]]
+        pairs, counts = np.unique(pairs, return_counts=True)
+        order = np.lexsort((-pairs, counts))  # the last of a value stays: its most frequent class
+        best[pairs[order] // width] = pairs[order] % width
+        right += int(rest[other, best[0]])
+        right += int((best[codes[asked[other]]] == classes[rows[asked[other]]]).sum())
     return right
 
 
-def _columns(graph: Data, nodes: Tensor) -> Iterator[tuple[str, Filled]]:
+def _columns(graph: Data, nodes: Tensor, bins: int) -> Iterator[tuple[str, list[Filled]]]:
     """Each column of the table that the features were made from, or else of the features."""
     origin = origin_of(graph)
     x = _rows(graph.x, nodes)
     if origin.structural:
-        yield "number of links", _binned(x, 1)
+        yield "number of links", _ways(x, 1, bins)
         return
     start = 0
     for column in origin.encoding.columns:
         end = start + column.width
         if column.kind == "category":
             places = np.arange(start, end).repeat(np.diff(x.indptr[start : end + 1]))
-            yield column.name, (x.indices[x.indptr[start] : x.indptr[end]], places - start + 1)
+            yield column.name, [(x.indices[x.indptr[start] : x.indptr[end]], places - start + 1)]
         elif column.kind == "number":
-            yield column.name, _binned(x, start)
+            yield column.name, _ways(x, start, bins)
         else:
             names = column.categories or [f"{column.name}[{number}]" for number in range(column.width)]
-            yield from ((name, _binned(x, start + place)) for place, name in enumerate(names))
+            yield from ((name, _ways(x, start + place, bins)) for place, name in enumerate(names))
         start = end
-    yield from ((f"x[{place}]", _binned(x, place)) for place in range(start, x.shape[1]))
+    yield from ((f"x[{place}]", _ways(x, place, bins)) for place in range(start, x.shape[1]))
 
 
 def _rows(x: Tensor, nodes: Tensor) -> sp.csc_matrix:
@@ -93,11 +109,15 @@ def _rows(x: Tensor, nodes: Tensor) -> sp.csc_matrix:
     return sp.csc_matrix(x[nodes].numpy())
 
 
-def _binned(x: sp.csc_matrix, place: int) -> Filled:
-    """Bins of about equal size of all that is not zero."""
+def _ways(x: sp.csc_matrix, place: int, bins: int) -> list[Filled]:
+    """Numbers that are not zero in bins of about equal size, and where they repeat also each as a value of its own."""
     part = slice(x.indptr[place], x.indptr[place + 1])
-    values = x.data[part]
-    if not len(values) or (values == values[0]).all():
-        return x.indices[part], np.ones(len(values), dtype=np.int64)
-    cuts = np.unique(np.quantile(values, np.arange(1, BINS) / BINS))
-    return x.indices[part], 1 + np.searchsorted(cuts, values, side="right")
+    rows, values = x.indices[part], x.data[part]
+    different, codes = np.unique(values, return_inverse=True)
+    own = (rows, 1 + codes)
+    if len(different) < BINS:
+        return [own]
+    count = max(BINS, min(bins, len(values) // FULL))
+    cuts = np.unique(np.quantile(values, np.arange(1, count) / count))
+    binned = (rows, 1 + np.searchsorted(cuts, values, side="right"))
+    return [binned, own] if 2 * len(different) <= len(values) else [binned]
