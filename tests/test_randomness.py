@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graphveil.randomness import Noise
+from graphveil.randomness import Noise, normal_by_name
 
 
 def noise(seeds: list[int], name: str = "test", step: int = 0) -> Noise:
@@ -76,3 +76,17 @@ def test_integers_are_uniform_and_ascending() -> None:
         assert chi_squared < 6 + 5 * 12**0.5, "six degrees of freedom, five standard deviations"
     large = noise([0]).ascending_integers(2**52, 100_000)[0].double() / 2**52
     assert abs(float(large.mean()) - 0.5) < 5 * 12**-0.5 / 100_000**0.5
+
+
+def test_rows_by_name_are_normal_and_each_its_own() -> None:
+    names = [str(number) for number in range(20_000)]
+    rows = normal_by_name("key", names, 8)
+    assert rows.dtype == torch.float32
+    assert rows[7:9].equal(normal_by_name("key", ["7", "8"], 8)), "wherever it stands"
+    found = torch.corrcoef(torch.cat([rows[:-1].T, rows[1:].T]))  # columns, and neighbouring names
+    assert float((found - torch.eye(16)).abs().max()) < 5 / 20_000**0.5
+    sorted_ = rows.flatten().double().sort().values
+    expected = torch.distributions.Normal(0.0, 1.0).icdf((torch.arange(160_000).double() + 0.5) / 160_000)
+    assert float((sorted_ - expected)[800:-800].abs().max()) < 0.05, "quantiles from .5 to 99.5 %"
+    other = normal_by_name("another", names, 8)
+    assert abs(float(torch.corrcoef(torch.stack([rows.flatten(), other.flatten()]))[0, 1])) < 5 / 160_000**0.5

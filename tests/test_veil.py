@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GraphSAGE
 
 import graphveil as gv
+from graphveil.data.origin import Origin
 from graphveil.models import ENCODERS
 from graphveil.models.build import spec_name
 from graphveil.training.loop import Training
@@ -60,10 +62,19 @@ def test_noise_blurs_what_is_released_and_cannot_be_told_from_the_seed(
     )
     z, blurred = plain.transform(small), noisy.transform(small)
     assert blurred.equal(noisy.transform(small)), "the same every time, so that averages tell nothing"
-    noise = (blurred - z) / (0.1 * z.std(dim=0))
+    noise = (blurred - z) / (0.1 * torch.tensor(noisy.spread_))
+    assert torch.tensor(noisy.spread_) == pytest.approx(plain.transform(small, small_split).std(dim=0), rel=1e-4)
+    order = torch.randperm(150, generator=torch.Generator().manual_seed(0))  # the same nodes in another order
+    turned = Data(
+        x=small.x.to_dense()[order], edge_index=order.argsort()[small.edge_index]
+    )
+    turned.origin = Origin(pa.array(order.numpy()))
+    assert torch.allclose(noisy.transform(turned), blurred[order], atol=1e-5), (
+        "a node keeps its noise wherever it stands"
+    )
     assert noise.std() == pytest.approx(1, abs=0.1)  # 600 draws
     assert abs(float(noise.mean())) < 0.15
-    other.seed, other.modules_ = 1, {**other.modules_}  # the same seed, other weights
+    other.seed = 1  # the same seed, other weights
     z = gv.Veil(recipe=quick, seed=2, device="cpu").fit(small, small_split).transform(small)
     assert abs(float(((other.transform(small) - z) * noise).mean() / z.std())) < 0.02, "another noise altogether"
     kept = gv.Veil(recipe=quick.but(noise=0.1), tradeoff=1.0, device="cpu").fit(small, small_split).transform(small)

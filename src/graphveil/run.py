@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphveil.audit.embeddings import check_embeddings, rows_digest
 from graphveil.data import Split, digest
 from graphveil.data.origin import node_ids, origin_of
 from graphveil.data.summary import summary
@@ -84,11 +85,20 @@ def protect(
                 "reading": None,
                 "encoding": asdict(origin_of(graph).encoding),
                 "features": summary(graph),
+                "audited_as": audited_as(z),
                 **(source or {}),
             },
         )
         (out / CHECKPOINT).unlink(missing_ok=True)
     return Run(veil, score, z, seconds)
+
+
+def audited_as(z: Tensor) -> str | None:
+    """What an audit of these embeddings says it is of; None where they cannot be audited, being all alike."""
+    try:
+        return rows_digest(check_embeddings(z, len(z)))
+    except GraphveilError:
+        return None
 
 
 def write_embeddings(out: Path, ids: pa.Array, z: Tensor) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import pyarrow as pa
 import safetensors.torch
 import torch
 import torch_geometric
@@ -25,6 +26,7 @@ from torch_geometric.data import Data
 
 import graphveil
 from graphveil.data import Split, check_graph, check_targets, digest
+from graphveil.data.origin import node_ids
 from graphveil.errors import GraphveilError, unknown
 from graphveil.files import read_json, write_json, write_tensors
 from graphveil.models import (
@@ -36,7 +38,7 @@ from graphveil.models import (
 )
 from graphveil.models.build import Spec, spec_name
 from graphveil.models.stack import load_parts, of_run, stack
-from graphveil.randomness import generator, global_stream
+from graphveil.randomness import global_stream, normal_by_name
 from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
 from graphveil.training.inputs import adjacency, features, pick_device, repeatable
 from graphveil.training.loop import Problem, Round, Training, numbered
@@ -102,6 +104,7 @@ class Veil:
 
     in_channels_: int
     classes_: Mapping[str, int]
+    spread_: list[float]
     modules_: dict[str, nn.Module]
     history_: list[Round]
     best_round_: int
@@ -172,7 +175,7 @@ class Veil:
         x = features(graph, splits, self.recipe.normalize_features, device)
         with torch.no_grad(), self.repeatable():
             z: Tensor = encoder(x, adjacency(graph, splits, device))
-        return self._blurred(z.cpu())
+        return self._blurred(z.cpu(), node_ids(graph))
 
     def score(self, graph: Data, split: Split) -> Score:
         """Readings on the test part, with embeddings from the split's message edges."""
@@ -226,7 +229,7 @@ class Veil:
         record = {
             "schema": SCHEMA,
             "config": self.config(),
-            "shapes": {"in_channels": self.in_channels_, "classes": self.classes_},
+            "shapes": {"in_channels": self.in_channels_, "classes": self.classes_, "spread": self.spread_},
             "selected_round": self.best_round_,
             "versions": versions(),
         }
@@ -263,7 +266,7 @@ class Veil:
                 recipe=Recipe(**config["recipe"] | {"head": _known_spec("head", head, config["recipe"]["head"])}),
                 seed=config["seed"],
             )
-            veil.in_channels_, veil.classes_ = shapes["in_channels"], shapes["classes"]
+            veil.in_channels_, veil.classes_, veil.spread_ = shapes["in_channels"], shapes["classes"], shapes["spread"]
             veil.modules_ = veil._build(veil.in_channels_, veil.classes_)
             load_parts(veil.modules_, weights)
             veil.best_round_, veil.history_ = record["selected_round"], []
@@ -288,26 +291,27 @@ class Veil:
                 built[name] = build_head(self.adversary.head or default, secret, width, classes[name])
             return built
 
-    def _blurred(self, z: Tensor) -> Tensor:
+    def _blurred(self, z: Tensor, ids: pa.Array) -> Tensor:
         """With the recipe's noise, if something is hidden.
 
-        It is the same whenever this encoder embeds as many nodes, so that nobody can average it away; and it is drawn
-        from the weights, which are not released, so that nobody can subtract it who knows the seed.
+        It is the same whenever this encoder embeds a node, so that nobody can average it away; and it is drawn from the
+        weights, which are not released, so that nobody can subtract it who knows the seed.
         """
         if self.recipe.noise == 0 or self.tradeoff == 1:
             return z
         weights = {name: value.cpu() for name, value in self.modules_["encoder"].state_dict().items()}
-        digest_of_weights = hashlib.sha256(safetensors.torch.save(weights)).hexdigest()
-        noise = torch.randn(z.shape, generator=generator(self.seed, "noise", digest_of_weights))
-        return z + self.recipe.noise * z.std(dim=0) * noise
+        key = hashlib.sha256(safetensors.torch.save(weights)).hexdigest()
+        noise = normal_by_name(key, ids.cast(pa.string()).to_pylist(), z.size(1))
+        return z + self.recipe.noise * torch.tensor(self.spread_) * noise
 
-    def _keep(self, training: Training, run: int) -> None:
-        """Take over the selected state of one run."""
+    def _keep(self, training: Training, run: int, spread: list[float]) -> None:
+        """Take over the selected state of one run, and how much each column of its embeddings varies."""
         state = of_run(training.best, run, len(training.records))
         self.modules_ = self._build(self.in_channels_, self.classes_)
         load_parts(self.modules_, state)
         record = training.records[run]
         self.history_, self.best_round_ = record.history, record.best_round
+        self.spread_ = spread
 
     def _check(self, graph: Data, split: Split) -> None:
         check_graph(graph)
@@ -372,8 +376,9 @@ def finish(veils: Sequence[Veil], training: Training, on_round: Callable[[Traini
         with veils[0].repeatable():
             training.run(on_round)
     finally:  # a training that diverges, or is interrupted, leaves its last good state
+        spread = training.spread() if veils[0].recipe.noise else [[] for _ in veils]
         for run, veil in enumerate(veils):
-            veil._keep(training, run)
+            veil._keep(training, run, spread[run])
 
 
 def versions() -> dict[str, str]:

@@ -218,7 +218,7 @@ def test_a_target_that_few_nodes_have_reaches_every_part() -> None:
             for part, count in zip(parts[2:], known[2:], strict=True):
                 assert count == pytest.approx(share * len(part), abs=3.5 * (share * len(part)) ** 0.5)
             assert spared == 0 or (len(split.spare_nodes), known[1]) == (600, 0), (
-                "a third of those without a rare class"
+                "a third of the others"
             )
 
 

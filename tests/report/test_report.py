@@ -302,21 +302,29 @@ def test_a_report_overwrites_no_result(tmp_path: Path) -> None:
 
 def test_a_run_with_two_secrets_shows_both_and_says_which_was_not_audited(tmp_path: Path) -> None:
     told = [{"secret": name, "metric": "accuracy", "value": 0.4, "chance": 0.3} for name in ("labels", "city")]
-    record = {"schema": "graphveil/run/2", "graph": "/home/me/people", "config": {"utility": "links", "secrets": []}}
+    config = {"utility": "links", "secrets": ["labels", "city"]}
+    record = {"schema": "graphveil/run/2", "graph": "/home/me/people", "config": config, "audited_as": "abc"}
     made.write(tmp_path / "run.json", record | {"scores": {"utility": 0.9, "secrets": told}})
-    made.write(tmp_path / "audit.json", made.audit())
+    audit = made.audit() | {"origin": {"embeddings": "abc"}}
+    made.write(tmp_path / "audit.json", audit)
     columns = {"round": [5], "utility": [0.75], "adversary": [0.5], "adversary-2": [0.6]}
     pq.write_table(pa.table(columns), tmp_path / "history.parquet")
     report(tmp_path, tmp_path / "report.html")
     page = parse(tmp_path / "report.html")
     assert "people: keep links, hide labels and city" in page.text
-    assert "/home/me" not in page.all("h1")[0].text
+    assert "/home/me" not in page.text
     assert "city has not been audited" in page.text
     assert [row[-3:-1] for row in table(page, "Training curves, in percent").cells()] == [
         ["75.0", "50.0"],
         ["75.0", "60.0"],
     ]
-    made.write(tmp_path / "audit.city.json", made.audit() | {"secret": "city", "verdict": "leaks"})
+    city = audit | {"secret": "city", "verdict": "leaks"}
+    made.write(tmp_path / "audit.city.json", city | {"origin": {"embeddings": "another run's"}})
+    report(tmp_path, tmp_path / "report.html")
+    text = parse(tmp_path / "report.html").text
+    assert "of other embeddings, and left out: audit.city.json" in text
+    assert "city has not been audited" in text
+    made.write(tmp_path / "audit.city.json", city)
     report(tmp_path, tmp_path / "report.html")
     text = parse(tmp_path / "report.html").text
     assert "not been audited" not in text

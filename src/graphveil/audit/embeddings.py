@@ -1,5 +1,6 @@
 """Embeddings from anybody: read from a file, refused in one sentence if they cannot be what they should be."""
 
+import hashlib
 import zlib
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,11 @@ def check_embeddings(z: Any, num_nodes: int, name: str = "z") -> Rows:
     array = array - np.where(np.abs(mean) > 1e4 * deviation, mean, 0.0)
     rows: Rows = (array / np.abs(array).max()).astype(np.float32)
     return rows
+
+
+def rows_digest(rows: Rows) -> str:
+    """What an audit says it is of: a SHA-256 of what `check_embeddings` gave."""
+    return hashlib.sha256(rows.tobytes()).hexdigest()
 
 
 def shape_flags(z: Rows) -> list[Flag]:

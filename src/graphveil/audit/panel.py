@@ -1,6 +1,5 @@
 """`audit`: run a panel of fresh attackers on embeddings, anybody's, and on controls."""
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from torch_geometric.data import Data
 import graphveil
 from graphveil.audit import links, nodes
 from graphveil.audit.attacks import Attack, check_answers, standardised
-from graphveil.audit.embeddings import check_embeddings, shape_flags
+from graphveil.audit.embeddings import check_embeddings, rows_digest, shape_flags
 from graphveil.audit.finding import Finding, together
 from graphveil.audit.learners import Rows
 from graphveil.audit.map import draw
@@ -110,7 +109,7 @@ def audit(
             "panel": attacks if isinstance(attacks, str) else "full" if attacks is None else "own",
             "seed": seed,
             "split": split.digest(),
-            "embeddings": hashlib.sha256(rows.tobytes()).hexdigest(),
+            "embeddings": rows_digest(rows),
             "graphveil": graphveil.__version__,
         },
         map=None if attacks == "quick" else draw(asked, rows, others.get("unprotected encoder"), seed),

@@ -200,8 +200,8 @@ class Audit:
         """ "leaks" if any reading can be told from guessing; "protected" if none can and nothing is flagged.
 
         Where links are the secret and a node class is the utility, comparing the true classes is what the headline is
-        held against; the class-matched reading is held against one half all the same. An attack that was not the best on
-        the validation part counts too, if its reading is beyond what luck gives the luckiest of so many.
+        held against; the class-matched reading is held against one half all the same. An attack that was not the best
+        on the validation part counts too, if its reading is beyond what luck gives the luckiest of so many.
         """
         reference = self.secret.chance
         keeps_classes = self.context.utility is not None and self.context.utility.name != "links"

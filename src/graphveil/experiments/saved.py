@@ -41,7 +41,7 @@ def experiment_record(
         },
         "papers_attacker": experiment.papers_attacker,
         "versions": made_with(),
-        "config": asdict(experiment),
+        "config": asdict(experiment) | {"source": experiment.source and experiment.source.digest},  # not where it lies
         "failed": [{"cell": str(cell), "fault": fault} for cell, fault in failed],
         "rows": shown,
     }

@@ -68,6 +68,8 @@ def run_page(run: Run) -> Page:
         answer += [f"{audit.secret}: {sentence}" if several else sentence for sentence in _answer(audit)]
         sections += [Section(f"{section.title}{about}", section.parts) for section in _sections(audit)]
         summary += _warnings(audit, about)
+    if run.strange:
+        summary.append(Prose([f"⚠ of other embeddings, and left out: {', '.join(run.strange)}"], listed=True))
     for hidden in unseen:
         about = f" · {hidden.secret}" if several else ""
         guessing = f"guessing {percent(hidden.chance)} %; a fresh attacker may read more"

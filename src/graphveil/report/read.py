@@ -14,6 +14,8 @@ from graphveil.files import read_json
 from graphveil.report.checks import Fields, Reading
 from graphveil.report.results import Attack, Audit, Beside, Experiment, Hidden, History, Points, Row, Run, Words
 
+KEPT_BACK = ("config", "versions", "graph", "reading", "encoding", "features")
+"""What of a run's record has a place of its own, or is the owner's: where the graph lies, and the words in it."""
 EXPERIMENTS = ("table1", "table2", "table3", "figure2", "figure3", "sweep")
 
 Parsed = TypeVar("Parsed")
@@ -38,9 +40,16 @@ def read_run(folder: Path) -> Run:
     """The run, and its history and its audits where they are, in the order of the secrets."""
     run, history = _load(folder / "run.json", _run), folder / "history.parquet"
     names = [hidden.secret for hidden in run.secrets]
-    audits = [_load(file, _audit) for file in sorted(folder.glob("audit*.json"))]
+    audits, strange = [], []
+    for file in sorted(folder.glob("audit*.json")):
+        audit = _load(file, _audit)
+        if run.audited_as and audit.of != run.audited_as:
+            strange.append(file.name)
+        else:
+            audits.append(audit)
     audits.sort(key=lambda audit: names.index(audit.secret) if audit.secret in names else len(names))
-    return replace(run, histories=_histories(history, names or [""]) if history.exists() else {}, audits=audits)
+    histories = _histories(history, names or [""]) if history.exists() else {}
+    return replace(run, histories=histories, audits=audits, strange=strange)
 
 
 def _load(file: Path, parse: Callable[[Fields], Parsed]) -> Parsed:
@@ -88,6 +97,7 @@ def _audit(fields: Fields) -> Audit:
         examples=fields.number("test_examples"),
         maps=_before_and_after(fields.inner("map")),
         origin=_printed(fields.content.get("origin")),
+        of=(fields.inner("origin") or Fields({}, "")).text("embeddings"),
     )
 
 
@@ -142,11 +152,13 @@ def _points(labels: Fields, places: Fields, title: str) -> Points:
 def _run(fields: Fields) -> Run:
     _check_schema(fields, "graphveil/run/2")
     config, scores = fields.inner("config") or Fields({}, ""), fields.inner("scores") or Fields({}, "")
+    told = {one.text("secret"): one for one in scores.objects("secrets")}
     return Run(
         graph=PurePath(fields.text("graph")).name,  # without the folders above somebody's own
         utility=config.text("utility"),
         secrets=[
-            Hidden(told.text("secret"), told.share("value"), told.share("chance")) for told in scores.objects("secrets")
+            Hidden(name, *((one.share("value"), one.share("chance")) if (one := told.get(name)) else (None, None)))
+            for name in config.texts("secrets")
         ],
         encoder=config.text("encoder"),
         objective=config.text("objective"),
@@ -157,7 +169,8 @@ def _run(fields: Fields) -> Run:
         kept_metric=scores.text("utility_metric"),
         config=_printed(config.content),
         versions=_printed(fields.content.get("versions")),
-        record=_printed({k: v for k, v in fields.content.items() if k not in ("config", "versions")}),
+        audited_as=fields.text("audited_as"),
+        record=_printed({k: v for k, v in fields.content.items() if k not in KEPT_BACK}),
     )
 
 

@@ -41,7 +41,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Audit:
-    """As `graphveil.audit.Audit.to_dict` wrote it."""
+    """As `graphveil.audit.Audit.to_dict` wrote it; `of` is a digest of the embeddings."""
 
     secret: str
     verdict: str
@@ -59,6 +59,7 @@ class Audit:
     examples: float | None
     maps: Sequence[Points]
     origin: str
+    of: str
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,10 @@ class Hidden:
 
 @dataclass(frozen=True)
 class Run:
-    """A run's folder; `kept` is its own score on the test part, and `histories` and `audits` are by secret."""
+    """A run's folder; `kept` is its own score on the test part, and `histories` and `audits` are by secret.
+
+    `strange` are the files of audits that are of other embeddings than those in the folder.
+    """
 
     graph: str
     utility: str
@@ -97,8 +101,10 @@ class Run:
     config: str
     versions: str
     record: str
+    audited_as: str
     histories: Mapping[str, History] = field(default_factory=dict)
     audits: Sequence[Audit] = ()
+    strange: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -214,6 +214,13 @@ class Training:
         module.train()
         return z
 
+    def spread(self) -> list[list[float]]:
+        """The deviation of each column of z of each run's best encoder, which becomes the present one."""
+        self.load_state(self.best)
+        z = self.embed()
+        found: list[list[float]] = z.view(len(self.seeds), -1, z.size(-1)).std(dim=1).tolist()
+        return found
+
     def _one_round(self) -> None:
         """All that happens between two looks at the clock; nothing is read back, so that a GPU can replay it."""
         keep = self.problem.utility.train(self._noise)
