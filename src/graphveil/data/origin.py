@@ -115,8 +115,19 @@ class Encoding:
 
     @classmethod
     def from_plain(cls, values: Mapping[str, Any]) -> "Encoding":
-        """From what `dataclasses.asdict` made of one."""
-        return cls(tuple(Column(**column) for column in values["columns"]), values["classes"], values["cuts"])
+        """From what `dataclasses.asdict` made of one, checked: somebody may have written into a record since."""
+        try:
+            columns = tuple(_column(**one) for one in values["columns"])
+            classes = {name: _strings(names) for name, names in values["classes"].items()}
+            cuts = {name: [_finite(cut) for cut in inner] for name, inner in values["cuts"].items()}
+            if any(sorted(inner) != inner or name not in classes for name, inner in cuts.items()):
+                raise ValueError("cuts that are in no order, or of no target")
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise GraphveilError(
+                f"what a run says of how features and classes were made cannot be read ({error!r:.200}): put its"
+                " run.json back as it was, or train again."
+            ) from error
+        return cls(columns, classes, cuts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +150,15 @@ class Origin:
 
 def origin_of(graph: Data) -> Origin:
     """What was read along with a graph; one that was not read has nodes 0, 1, ..."""
-    found = graph.get("origin")
-    return found if isinstance(found, Origin) else Origin(pa.array(np.arange(graph.x.size(0))))
+    found, nodes = graph.get("origin"), graph.x.size(0)
+    if not isinstance(found, Origin):
+        return Origin(pa.array(np.arange(nodes)))
+    if len(found.ids) != nodes:
+        raise GraphveilError(
+            f"the graph has {nodes:,} nodes, but {len(found.ids):,} ids from when it was read: read tables of this part"
+            " with read_graph, or `del graph.origin`, and nodes are numbered from 0."
+        )
+    return found
 
 
 def class_names(graph: Data, target: str, count: int) -> Sequence[str]:
@@ -151,3 +169,30 @@ def class_names(graph: Data, target: str, count: int) -> Sequence[str]:
 def node_ids(graph: Data) -> pa.Array:
     """The nodes' own ids, in the order of the nodes."""
     return origin_of(graph).ids
+
+
+def _column(
+    name: str, kind: Any, width: int, mean: float = 0.0, deviation: float = 1.0, categories: Sequence[str] = ()
+) -> Column:
+    """A column as it was recorded, if it can be one."""
+    _strings([name])
+    if kind not in ("number", "category", "matrix") or type(width) is not int or width < 0:
+        raise ValueError(f"{name!r} is of kind {kind!r} and width {width!r}")
+    counted = {"number": 1, "category": len(categories), "matrix": len(categories) or width}[kind]
+    if width != counted:
+        raise ValueError(f"{name!r} has width {width}, not {counted}")
+    if not _finite(deviation) > 0:
+        raise ValueError(f"{name!r} has deviation {deviation}")
+    return Column(name, kind, width, _finite(mean), _finite(deviation), _strings(categories))
+
+
+def _strings(values: Any) -> list[str]:
+    if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
+        raise TypeError("a list of words is expected")
+    return list(values)
+
+
+def _finite(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError(f"{value!r} is no number")
+    return float(value)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphveil.data.degree import is_structural
 from graphveil.data.graph import UNKNOWN, node_classes
 from graphveil.data.origin import origin_of
 from graphveil.randomness import generator
@@ -32,8 +33,9 @@ def telling_columns(graph: Data, target: str) -> list[tuple[str, float]]:
 
     From one half of the nodes the most frequent class of each category, or of each bin of a number, is learned; it is
     named on the other half, and the other way round. Numbers that repeat are taken as categories, too, and what tells
-    more counts: the number of a district tells the district, though no bin has it to itself. The strength is what that gains over always naming the largest
-    class: (accuracy - majority) / (1 - majority). Columns that gain nothing are left out.
+    more counts: the number of a district tells the district, though no bin has it to itself. The strength is what that
+    gains over always naming the largest class: (accuracy - majority) / (1 - majority). Columns that gain nothing are
+    left out.
     """
     y = node_classes(graph, target)
     nodes = torch.nonzero(y != UNKNOWN).flatten()
@@ -81,13 +83,15 @@ def _right(filled: Filled, classes: Codes, halves: Codes, totals: Codes) -> int:
 
 def _columns(graph: Data, nodes: Tensor, bins: int) -> Iterator[tuple[str, list[Filled]]]:
     """Each column of the table that the features were made from, or else of the features."""
-    origin = origin_of(graph)
     x = _rows(graph.x, nodes)
-    if origin.structural:
+    if is_structural(graph):
         yield "number of links", _ways(x, 1, bins)
         return
+    columns = origin_of(graph).encoding.columns
+    if sum(column.width for column in columns) != x.shape[1]:
+        columns = ()  # x was set anew
     start = 0
-    for column in origin.encoding.columns:
+    for column in columns:
         end = start + column.width
         if column.kind == "category":
             places = np.arange(start, end).repeat(np.diff(x.indptr[start : end + 1]))

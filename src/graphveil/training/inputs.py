@@ -10,9 +10,8 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 from torch_geometric.data import Data
 
 from graphveil.data import Split
-from graphveil.data.degree import degree_features
+from graphveil.data.degree import degree_features, is_structural
 from graphveil.data.graph import both_directions, undirected_pairs
-from graphveil.data.origin import origin_of
 from graphveil.errors import GraphveilError
 from graphveil.models import Adjacency, SparseMatrix
 from graphveil.models.layers import Features
@@ -24,7 +23,7 @@ def features(graph: Data, splits: Sequence[Split], normalize: bool, device: torc
     For a batch they are the same for every run, dense as (runs, num_nodes, channels). But features that are counted
     from the links are counted from those that messages pass along, or they would tell of links that are held out.
     """
-    if origin_of(graph).structural:
+    if is_structural(graph):
         pairs = [split.message_pairs for split in splits] or [undirected_pairs(graph.edge_index.cpu())]
         found = [degree_features(part, graph.x.size(0)) for part in pairs]
         return (found[0] if len(found) == 1 else torch.stack(found)).to(device)

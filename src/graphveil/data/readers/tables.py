@@ -220,8 +220,8 @@ def _with_nodes(file: Path, ends: Ends, reading: Reading, notes: list[str]) -> F
     notes.append(f"Nodes are the {len(ids):,} rows of {file.name}, by {name!r}.")
     links = Links(node_ids.numbered(both, ids, ends.names, ends.place), ends.place, ends.weights)
     rest = {column: rows[column] for column in columns if column != name}
-    for column in {*reading.attributes, reading.label} & rest.keys():
-        if pa.types.is_null(rest[column].type):
+    for column, values in rest.items():
+        if column in (*reading.attributes, reading.label) and pa.types.is_null(values.type):
             rest[column] = table.read([column], [column])[column]  # all healthy: a word for nothing may be a class
     return Found(
         file.name, _own_type(rows[name], ids, isinstance(table, ParquetTable)), links, rest, unread=unread, notes=notes

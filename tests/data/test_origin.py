@@ -1,0 +1,143 @@
+"""What a graph carries beside its tensors stays true of it, or is refused."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+import graphveil as gv
+from graphveil.data import telling_columns
+from graphveil.data.degree import degree_features, is_structural
+from graphveil.data.origin import Column, Encoding, Origin, class_names, node_ids, origin_of
+from graphveil.training.inputs import features
+from tests.data.readers.made import tables
+
+CPU = torch.device("cpu")
+STAR = torch.tensor([[0, 0, 0, 4], [1, 2, 3, 5]])
+
+
+def star(folder: Path, **options: Any) -> Data:
+    """Node 0 with three neighbours, 4 with 5; nothing is known of them but their links."""
+    links = "".join(f"{u},{v}\n" for u, v in STAR.t().tolist())
+    return gv.read_graph(tables(folder, f"u,v\n{links}", nodes=None), **options)
+
+
+def test_a_part_of_a_graph_that_was_read_has_no_ids_of_its_own(tmp_path: Path) -> None:
+    part = star(tmp_path).subgraph(torch.tensor([0, 2, 4]))
+    part.y = torch.tensor([0, 1, 0])
+    for ask in (node_ids, origin_of, lambda graph: class_names(graph, "labels", 2)):
+        with pytest.raises(gv.GraphveilError, match="3 nodes, but 6 ids from when it was read: read tables of this"):
+            ask(part)
+    with pytest.raises(gv.GraphveilError, match="6 ids"):
+        features(part, [], True, CPU)
+    del part.origin
+    assert node_ids(part).to_pylist() == [0, 1, 2], "as the sentence advises"
+
+
+def test_features_that_a_user_sets_are_those_that_are_taken(tmp_path: Path) -> None:
+    graph = star(tmp_path)
+    assert is_structural(graph)
+    for own in (torch.rand(6, 3), torch.rand(6, 26), torch.eye(6, 26), 2 * graph.x, graph.x.to_sparse_csr()):
+        given = graph.clone()
+        given.x = own
+        assert not is_structural(given)
+    given.x = torch.arange(12.0).reshape(6, 2)
+    given.y = torch.arange(6) % 2
+    assert torch.equal(features(given, [], False, CPU), given.x)  # type: ignore[arg-type]
+    assert {name for name, _ in telling_columns(given, "labels")} <= {"x[0]", "x[1]"}
+
+
+def test_numbers_of_links_are_counted_anew_where_links_were_taken_out(tmp_path: Path) -> None:
+    graph = star(tmp_path)
+    graph.edge_index = graph.edge_index[:, (graph.edge_index != 3).all(dim=0)]
+    assert is_structural(graph)
+    counted = features(graph, [], False, CPU)
+    assert isinstance(counted, torch.Tensor)
+    assert counted[:, 1].expm1().round().tolist() == [2, 1, 1, 0, 1, 1]
+
+
+def test_numbers_of_links_of_any_size_are_recognised() -> None:
+    sizes = [0, 1, 2, 3, *(size for power in range(2, 21) for size in (2**power - 2, 2**power - 1, 2**power))]
+    loops = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    x = degree_features(loops[None], len(sizes))
+    graph = Data(x=x, edge_index=torch.zeros(2, 0, dtype=torch.long))
+    assert not is_structural(graph), "nobody says so"
+    graph.origin = Origin(node_ids(graph), structural=True)
+    assert is_structural(graph)
+    assert not is_structural(Data(x=x.roll(1, dims=1), origin=graph.origin))
+
+
+def test_columns_are_called_by_their_places_once_x_is_set_anew(tmp_path: Path) -> None:
+    graph = gv.read_graph(tables(tmp_path))
+    graph.x = graph.y[:, None].float()
+    assert [name for name, _ in telling_columns(graph, "labels")] == ["x[0]"]
+
+
+ENCODING = Encoding(
+    (
+        Column("age", "number", 1, 40.0, 2.5),
+        Column("city", "category", 2, categories=["oslo", "rome"]),
+        Column("counts", "matrix", 2, categories=["w0", "w1"]),
+        Column("x", "matrix", 7),
+    ),
+    {"labels": ["a", "b"], "pay": ["1 to 2", "3"]},
+    {"pay": [2.5]},
+)
+
+
+def plain() -> dict[str, Any]:
+    """As a record has it."""
+    found: dict[str, Any] = json.loads(json.dumps(asdict(ENCODING)))
+    return found
+
+
+def test_an_encoding_comes_back_from_a_record() -> None:
+    assert json.loads(json.dumps(asdict(Encoding.from_plain(plain())))) == plain()
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        lambda values: values.pop("columns"),
+        lambda values: values.update(columns=None),
+        lambda values: values.update(columns=["age"]),
+        lambda values: values.update(classes=[]),
+        lambda values: values.update(cuts=None),
+        lambda values: values["columns"][0].pop("name"),
+        lambda values: values["columns"][0].update(name=3),
+        lambda values: values["columns"][0].update(kind="word"),
+        lambda values: values["columns"][0].update(kind=[]),
+        lambda values: values["columns"][0].update(width=2),
+        lambda values: values["columns"][0].update(width="1"),
+        lambda values: values["columns"][0].update(mean="40"),
+        lambda values: values["columns"][0].update(mean=float("nan")),
+        lambda values: values["columns"][0].update(deviation=0),
+        lambda values: values["columns"][0].update({"a\nb": 1}),
+        lambda values: values["columns"][1].update(categories=["oslo"]),
+        lambda values: values["columns"][1].update(categories="ab"),
+        lambda values: values["columns"][1].update(categories=[1, 2]),
+        lambda values: values["columns"][3].update(width=-7),
+        lambda values: values["classes"].update(labels="ab"),
+        lambda values: values["classes"].update(labels=[0, 1]),
+        lambda values: values["cuts"].update(pay=[3, 2]),
+        lambda values: values["cuts"].update(pay=["2"]),
+        lambda values: values["cuts"].update(age=[3]),
+    ],
+)
+def test_a_record_that_somebody_spoilt_is_refused(alter: Callable[[dict[str, Any]], object]) -> None:
+    values = plain()
+    alter(values)
+    with pytest.raises(gv.GraphveilError, match="of how features and classes were made cannot be read") as caught:
+        Encoding.from_plain(values)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("values", [None, [], "encoding", 3])
+def test_a_record_that_is_no_encoding_is_refused(values: Any) -> None:
+    with pytest.raises(gv.GraphveilError, match="cannot be read"):
+        Encoding.from_plain(values)
