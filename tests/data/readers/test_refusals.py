@@ -162,6 +162,16 @@ def test_a_tensor_that_repeats_itself_is_refused(tmp_path: Path) -> None:
     assert "x has 1,000,000,000 values and stores fewer" in refusal(tmp_path / "g.pt")
 
 
+def test_a_graph_of_an_older_pyg(tmp_path: Path) -> None:
+    """Before version 2 the tensors were attributes, without a store."""
+    graph = Data.__new__(Data)
+    vars(graph).update(x=torch.ones(2, 1), edge_index=torch.tensor([[0], [1]]), y=None)
+    torch.save(graph, tmp_path / "g.pt")
+    assert "g.pt was saved by an older version of PyG" in refusal(tmp_path / "g.pt")
+    torch.save(dict(vars(graph)), tmp_path / "g.pt")
+    assert gv.read_graph(tmp_path / "g.pt").x.tolist() == [[1], [1]], "as the sentence advises"
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_xml_with_definitions_is_refused(tmp_path: Path, encoding: str) -> None:
     bomb = "".join(f'<!ENTITY a{level} "{f"&a{level - 1};" * 10}">' for level in range(1, 9))

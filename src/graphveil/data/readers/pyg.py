@@ -55,6 +55,11 @@ def read_pyg(graph: BaseData, reading: Reading, name: str = "the graph") -> Foun
     """A `Data`; x, y and every tensor of one whole number a node are taken, and nothing in it is altered."""
     if type(graph) is not Data:
         raise GraphveilError(f"{name} is a {type(graph).__name__}: expected one graph, a torch_geometric.data.Data.")
+    if "_store" not in vars(graph):
+        raise GraphveilError(
+            f"{name} was saved by an older version of PyG, which kept graphs otherwise: open it there, save its"
+            " to_dict() by torch.save, and give that."
+        )
     parts = {}
     for key, value in graph.to_dict().items():
         if isinstance(value, Tensor):
