@@ -59,9 +59,8 @@ def open_and_show(
     with console.status(f"Reading {name} ..."):
         if is_named(name):
             return Opened(open_graph(name, reading, root), name, None)
-        columns = [target for target in targets if target not in ("links", "labels", *reading.attributes)]
         nodes = None if reading.nodes is None else str(Path(reading.nodes).expanduser().resolve())
-        reading = replace(reading, attributes=[*reading.attributes, *columns], nodes=nodes)
+        reading = replace(reading.wanting(*targets), nodes=nodes)
         graph = open_graph(name, reading, root)
         opened = Opened(graph, str(Path(name).expanduser().resolve()), reading)
         told = [
