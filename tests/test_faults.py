@@ -569,10 +569,10 @@ def worth(file: Path) -> Any:
 
 def test_killed_at_a_few_moments(forks: Forks, tmp_path: Path) -> None:
     killer = Killer(forks, tmp_path, random.Random(1))
-    killer.chain("protect", 3)
-    killer.chain("audit", 1)
-    assert killer.lost == []
-    assert killer.kills >= 2
+    for verb, kills in (("protect", 3), ("audit", 4)):
+        while killer.kills < kills:  # one that comes too late does not count
+            killer.chain(verb, kills - killer.kills)
+    assert not killer.lost, "\n".join(killer.lost)
 
 
 @pytest.mark.slow
