@@ -19,7 +19,14 @@ import graphveil as gv
 from graphveil.run import protect
 from graphveil.training.loop import Training
 
-FILES = ["embeddings.npy", "embeddings.parquet", "history.parquet", "model.safetensors", "run.json"]
+FILES = [
+    "embeddings.npy",
+    "embeddings.parquet",
+    "history.parquet",
+    "model.safetensors",
+    "run.json",
+    "trained_on.parquet",
+]
 
 
 def files(folder: Path) -> list[str]:
@@ -31,6 +38,8 @@ def test_the_files_people_get(small: Data, small_split: gv.Split, quick: gv.Reci
     run = protect(veil, small, small_split, tmp_path / "a" / "run")
     folder = tmp_path / "a" / "run"
     assert files(folder) == FILES
+    seen = pq.read_table(folder / "trained_on.parquet")["id"].to_pylist()
+    assert sorted(seen) == sorted(small_split.defender_nodes("all").tolist())
 
     z = np.load(folder / "embeddings.npy", allow_pickle=False)
     table = pq.read_table(folder / "embeddings.parquet")

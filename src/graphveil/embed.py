@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
@@ -19,11 +20,11 @@ from graphveil.data import Split, digest
 from graphveil.data.catalog import is_named, open_graph
 from graphveil.data.graph import UNKNOWN, node_classes
 from graphveil.data.origin import Encoding, Reading, node_ids, origin_of
-from graphveil.data.summary import differences, summary
+from graphveil.data.summary import differences, summary, unknown_counts
 from graphveil.errors import GraphveilError
 from graphveil.files import hold_lock, sha256
-from graphveil.review import read_record
-from graphveil.run import write_embeddings
+from graphveil.review import asking_others, read_record, trained_on
+from graphveil.run import TRAINED_ON, audited_as, ids_digest, write_embeddings, write_ids
 from graphveil.training.targets import guessing, utility_target
 from graphveil.training.targets import reading as read_target
 from graphveil.veil import Veil
@@ -72,13 +73,17 @@ def embed(
     found = open_graph(graph, reading, root, encoding=encoding)
     warnings = [*origin_of(found).differences, *_unlike(record, found, encoding)]
     z = veil.transform(found)
-    parts = _parts(veil, found)
+    seen = trained_on(run)
+    parts = _parts(veil, found, seen)
     results = {
         "scores": _scores(veil, found, parts, z),
         "graph": graph if named else str(Path(graph).expanduser().resolve()),
         "reading": None if named else asdict(reading),
         "encoding": record["encoding"],
         "features": summary(found),
+        "ids_digest": ids_digest(node_ids(found)),
+        "unknown": unknown_counts(found, parts.targets),
+        "audited_as": audited_as(z),
         "split": "proportional",
         "targets": parts.targets or ["links"],
         "graph_digest": digest(found),
@@ -89,29 +94,40 @@ def embed(
     with hold_lock(out / ".lock", 0, f"another process is writing to {out}: wait for it, or choose another folder."):
         _check_free(out)
         write_embeddings(out, node_ids(found), z)
+        if seen is not None:
+            write_ids(out / TRAINED_ON, seen)
         veil.save(out, results)
     return Embedded(out, z, _known(run, found), parts.secrets, parts.unseen, tuple(warnings))
 
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """What can be asked of a graph: targets that it has, secrets among them, and why not of the others."""
+    """What can be asked of a graph.
+
+    Args:
+        targets: that it has. asked: those of them that nodes new to the encoder have. secrets: among these.
+        unseen: why not the others.
+    """
 
     targets: list[str]
+    asked: list[str]
     secrets: tuple[str, ...]
     unseen: tuple[str, ...]
     split: Split | None
 
 
-def _parts(veil: Veil, graph: Data) -> _Parts:
+def _parts(veil: Veil, graph: Data, seen: pa.Array | None) -> _Parts:
     faults = {name: _fault(graph, name) for name in (veil.utility, *veil.secrets)}
     targets = [name for name, fault in faults.items() if fault is None]
     try:
         split = Split.proportional(graph, veil.seed, message_edges="all", targets=targets or ["links"])
     except GraphveilError as error:
-        return _Parts(targets, (), tuple(f"{name} was not audited: {error}" for name in veil.secrets), None)
-    unseen = tuple(f"{name} was not audited: {faults[name]}" for name in veil.secrets if name not in targets)
-    return _Parts(targets, tuple(name for name in veil.secrets if name in targets), unseen, split)
+        return _Parts(targets, [], (), tuple(f"{name} was not audited: {error}" for name in veil.secrets), None)
+    split = asking_others(split, graph, seen)
+    faults |= {name: _too_few(graph, split, name) for name in targets}
+    asked = [name for name, fault in faults.items() if fault is None]
+    unseen = tuple(f"{name} was not audited: {faults[name]}" for name in veil.secrets if name not in asked)
+    return _Parts(targets, asked, tuple(name for name in veil.secrets if name in asked), unseen, split)
 
 
 def _fault(graph: Data, name: str) -> str | None:
@@ -126,12 +142,21 @@ def _fault(graph: Data, name: str) -> str | None:
     return None if different > 1 else f"{different} of its classes is known here, and two are needed."
 
 
+def _too_few(graph: Data, split: Split, name: str) -> str | None:
+    if name == "links":
+        return None
+    known = node_classes(graph, name).cpu() != UNKNOWN
+    if all(bool(known[part].any()) for part in (split.val_nodes, split.test_nodes)):
+        return None
+    return "it is known for too few nodes that the encoder was not trained on, and only they are asked for."
+
+
 def _scores(veil: Veil, graph: Data, parts: _Parts, z: Tensor) -> dict[str, Any]:
     """The utility's own head on this graph, and the adversaries if none of their secrets is missing.
 
     Where links are kept, messages pass along a part of them alone here: the links that are scored must be new.
     """
-    if parts.split is None or veil.utility not in parts.targets:
+    if parts.split is None or veil.utility not in parts.asked:
         return {"utility": None, "utility_metric": None, "utility_chance": None, "secrets": []}
     split = parts.split
     if veil.utility == "links":

@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from torch_geometric.data import Data
@@ -26,6 +30,7 @@ from graphveil.data.origin import Encoding, Reading, node_ids
 from graphveil.data.split import draw_split
 from graphveil.errors import GraphveilError
 from graphveil.files import hold_lock, read_json, write_tensors
+from graphveil.run import TRAINED_ON
 from graphveil.veil import SCHEMA, Veil, start
 
 CONTROLS = "controls.safetensors"
@@ -66,7 +71,7 @@ def review(
                 effort.on_attack("training an unprotected encoder", 0, 1)
             encoders, notes = encoder_controls(folder, graph, split)
         for name, context in contexts.items():
-            said = replace(context, notes=notes)
+            said = replace(context, notes=(*notes, *_seen_before(record, folder, name)))
             one = audit(z, graph, split, name, attacks, config["seed"], encoders, said, effort)
             file = audit_file(folder, name, config["secrets"])
             one.save(file)
@@ -95,9 +100,31 @@ def graph_of(folder: Path, record: Mapping[str, Any], root: Path | None = None) 
         )
     seed, edges, targets = record["config"]["seed"], record["message_edges"], record["targets"]
     split = draw_split(record["split"], graph, seed, edges, targets)
+    if "embedded" in record:
+        split = asking_others(split, graph, trained_on(folder))
     if split.digest() != record["split_digest"]:
         raise GraphveilError(f"the split of {folder} cannot be drawn again: it was made by another version.")
     return graph, split
+
+
+def trained_on(folder: Path) -> pa.Array | None:
+    """The ids of the nodes whose classes the encoder in a folder was trained on; None where it is not said."""
+    file = folder / TRAINED_ON
+    try:
+        return pq.read_table(file, columns=["id"])["id"].combine_chunks() if file.exists() else None
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        raise GraphveilError(f"{file} cannot be read as a list of ids: put the run's own back.") from error
+
+
+def asking_others(split: Split, graph: Data, seen: pa.Array | None) -> Split:
+    """The split without nodes among those it asks for whose classes the encoder was trained on: it hides them best."""
+    if seen is None:
+        return split
+    isin = pc.is_in(node_ids(graph).cast(pa.large_string()), value_set=seen.cast(pa.large_string()))
+    before = torch.from_numpy(isin.to_numpy(zero_copy_only=False))
+    val, test = split.val_nodes, split.test_nodes
+    spare = torch.cat([split.spare_nodes, val[before[val]], test[before[test]]])
+    return replace(split, val_nodes=val[~before[val]], test_nodes=test[~before[test]], spare_nodes=spare)
 
 
 def review_file(
@@ -172,6 +199,16 @@ def encoder_controls(folder: Path, graph: Data, split: Split) -> tuple[dict[str,
         controls["unprotected encoder"] = plain.fit(graph, learned).transform(graph, split)
     write_tensors(file, controls, {"run": run})
     return controls, ()
+
+
+def _seen_before(record: Mapping[str, Any], folder: Path, secret: str) -> list[str]:
+    """What makes an audit of embeddings by an earlier encoder too kind."""
+    if "embedded" not in record or (secret != "links" and (folder / TRAINED_ON).exists()):
+        return []
+    what = "links" if secret == "links" else "nodes"
+    return [
+        f"{what} that the encoder was trained on may be in the test part, and of those it tells less than of others"
+    ]
 
 
 def utility_of(name: str, value: float, graph: Data, split: Split) -> Utility:

@@ -6,10 +6,13 @@
 | `model.safetensors` | encoder, utility head and adversary of the selected round |
 | `history.parquet` | losses and validation readings of every round |
 | `embeddings.parquet` | the nodes' own ids and one column a dimension; `embeddings.npy` is the same as an array |
+| `trained_on.parquet` | ids of the nodes whose classes the training saw, so that `embed` tests on others |
 | `checkpoint.safetensors` | only while the run is unfinished |
 | `last_good/` | only if the training diverged: the state before, as `Veil.load` reads it |
 """
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -25,13 +28,14 @@ from torch_geometric.data import Data
 from graphveil.audit.embeddings import check_embeddings, rows_digest
 from graphveil.data import Split, digest
 from graphveil.data.origin import node_ids, origin_of
-from graphveil.data.summary import summary
+from graphveil.data.summary import summary, unknown_counts
 from graphveil.errors import DivergedError, GraphveilError
 from graphveil.files import hold_lock, write_atomically
 from graphveil.training.loop import Round, Training
 from graphveil.veil import Score, Veil
 
 CHECKPOINT = "checkpoint.safetensors"
+TRAINED_ON = "trained_on.parquet"
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ def protect(
         score = veil.score(graph, split)
         z = veil.transform(graph, split)
         write_embeddings(out, node_ids(graph), z)
+        write_ids(out / TRAINED_ON, node_ids(graph).take(pa.array(split.defender_nodes("all").numpy())))
         write_history(out / "history.parquet", veil.history_)
         veil.save(
             out,
@@ -85,6 +90,8 @@ def protect(
                 "reading": None,
                 "encoding": asdict(origin_of(graph).encoding),
                 "features": summary(graph),
+                "ids_digest": ids_digest(node_ids(graph)),
+                "unknown": unknown_counts(graph, split.targets),
                 "audited_as": audited_as(z),
                 **(source or {}),
             },
@@ -101,6 +108,11 @@ def audited_as(z: Tensor) -> str | None:
         return None
 
 
+def ids_digest(ids: pa.Array) -> str:
+    """A SHA-256 of ids in their order: an audit is of rows, and does not notice whose they are said to be."""
+    return hashlib.sha256(json.dumps(ids.cast(pa.large_string()).to_pylist()).encode()).hexdigest()
+
+
 def write_embeddings(out: Path, ids: pa.Array, z: Tensor) -> None:
     """`embeddings.parquet` (id, z0, z1, ...) and `embeddings.npy`."""
     array = z.numpy()
@@ -112,6 +124,11 @@ def write_embeddings(out: Path, ids: pa.Array, z: Tensor) -> None:
             np.save(file, array, allow_pickle=False)
 
     write_atomically(out / "embeddings.npy", write_npy)
+
+
+def write_ids(path: Path, ids: pa.Array) -> None:
+    """A column of ids."""
+    write_atomically(path, lambda temporary: pq.write_table(pa.table({"id": ids}), temporary))
 
 
 def write_history(path: Path, history: list[Round]) -> None:

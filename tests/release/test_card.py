@@ -150,6 +150,29 @@ def test_each_reading_stands_beside_its_own_chance(evidence: Evidence, run: Path
         assert f"| {name} | {100 * found['value']:.1f} % [{low:.1f}, {high:.1f}] | 50.0 % |" in lines
 
 
+def test_it_is_said_for_how_many_nodes_a_secret_is_unknown(evidence: Evidence) -> None:
+    assert evidence.record["unknown"] == {"labels": 0, "tribe": 0}
+    sentence = "It is unknown for 17 of 160 nodes, of which the audit says nothing."
+    assert "unknown for" not in card(evidence, ["npy"], pseudonymous=False)
+    some = replace(evidence, record=dict(evidence.record) | {"unknown": {"labels": 3, "tribe": 17}})
+    assert card(some, ["npy"], pseudonymous=False).count(sentence) == 1
+
+
+def test_it_is_said_where_a_graph_is_unlike_that_of_the_training(evidence: Evidence) -> None:
+    """Without what follows a colon: categories are values of nodes."""
+    warnings = ["Values of 1 of 3 features lie elsewhere: 'home_town reykjavik' (9.0).", "5 values of '*a*' are new."]
+    record = dict(evidence.record) | {"embedded": {"warnings": warnings}}
+    text = card(replace(evidence, record=record), ["npy"], pseudonymous=False)
+    assert [line for line in text.splitlines() if "Unlike the graph" in line] == [
+        "- Unlike the graph that it knows: Values of 1 of 3 features lie elsewhere.",
+        "- Unlike the graph that it knows: 5 values of '\\*a\\*' are new.",
+    ]
+    assert "reykjavik" not in text
+    assert shape(text).count("list_item_open") == shape(card(evidence, ["npy"], pseudonymous=False)).count(
+        "list_item_open"
+    ) + len(warnings)
+
+
 def test_a_record_that_is_not_one_is_one_sentence(evidence: Evidence) -> None:
     broken: list[dict[str, object]] = [{"config": {"encoder": 7}}, {"scores": []}, {"versions": "1"}]
     for spoilt in broken:

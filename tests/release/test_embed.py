@@ -25,7 +25,7 @@ from graphveil.data.summary import differences, summary
 from graphveil.embed import Embedded, embed
 from graphveil.errors import GraphveilError
 from graphveil.release import release
-from graphveil.review import encoder_controls, graph_of, review
+from graphveil.review import encoder_controls, graph_of, read_record, review
 from graphveil.run import protect
 from tests.release.made import NAMES, NODES, READING, change, drawn, write_tables
 
@@ -78,6 +78,59 @@ def test_what_was_embedded_is_audited_and_released_like_a_run(trained: Path, tmp
         change(file, flags=[], origin={"panel": "full"})
     card = (release(made.folder, tmp_path / "release").folder / "CARD.md").read_text()
     assert "trained on another graph, or an older one" in card
+
+
+def grown_and_turned() -> tuple[Columns, list[tuple[str, str]]]:
+    """The same nodes in another order, so that other ones are drawn for each part, and 40 new ones."""
+    columns, links = drawn(0)
+    grown = {name: [*values[::-1], *values[:40]] for name, values in columns.items()}
+    grown["id"] = [*NAMES[::-1], *(f"new-{number}" for number in range(40))]
+    return grown, [*links, *((f"new-{number}", NAMES[number]) for number in range(40))]
+
+
+def test_nodes_that_the_encoder_was_trained_on_are_not_asked_for(trained: Path, tables: Path, tmp_path: Path) -> None:
+    graph, split = graph_of(trained, read_record(trained))
+    seen = {NAMES[node] for node in split.defender_nodes("all").tolist()}
+    made = on(trained, tmp_path, *grown_and_turned())
+    graph, split = graph_of(made.folder, read_record(made.folder))
+    ids = graph.origin.ids.to_pylist()
+    parts = [split.train_nodes, split.val_nodes, split.test_nodes, split.spare_nodes]
+    train, val, test, spare = ([ids[node] for node in part.tolist()] for part in parts)
+    assert len(val) > 10
+    assert len(test) > 30
+    assert not seen & {*val, *test}
+    assert len({*train, *val, *test, *spare}) == NODES + 40
+    whole = Split.proportional(graph, 4, "all", split.targets)
+    assert {ids[node] for node in whole.test_nodes.tolist()} & seen, "else this test could not fail"
+
+    (found,) = review(made.folder, ["tribe"], "quick").values()
+    asked = {ids[node] for node in found.secret.test.index.tolist()}
+    assert asked == {*test}
+    assert found.context.notes == ()
+
+    again = embed(made.folder, str(tables), tmp_path / "again", device="cpu")
+    graph, split = graph_of(again.folder, read_record(again.folder))
+    assert not seen & {NAMES[node] for node in (*split.val_nodes.tolist(), *split.test_nodes.tolist())}
+
+
+def test_where_it_is_not_said_what_was_trained_on_the_audit_says_so(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained, tmp_path / "run")
+    (tmp_path / "run" / "trained_on.parquet").unlink()
+    made = on(tmp_path / "run", tmp_path, *grown_and_turned())
+    audits = review(made.folder, attacks="quick").values()
+    for audit, what in zip(audits, ("nodes", "links"), strict=True):
+        assert audit.context.notes[0].startswith(f"{what} that the encoder was trained on may be in the test part")
+
+
+def test_a_graph_of_nodes_that_were_all_trained_on_is_not_audited(trained: Path, tmp_path: Path) -> None:
+    seen = pq.read_table(trained / "trained_on.parquet")["id"].to_pylist()
+    columns, links = drawn(0)
+    kept = [NAMES.index(name) for name in seen]
+    fewer = {name: [values[node] for node in kept] for name, values in columns.items()}
+    made = on(trained, tmp_path, fewer, [(one, other) for one, other in links if {one, other} <= {*seen}])
+    assert made.secrets == ("links",)
+    assert "tribe was not audited: it is known for too few nodes that the encoder was not trained on" in made.unseen[0]
+    assert json.loads((made.folder / "run.json").read_text())["scores"]["utility"] is None
 
 
 def test_links_that_are_kept_are_scored_on_new_ones_and_embedded_along_all(tables: Path, tmp_path: Path) -> None:

@@ -183,6 +183,13 @@ def alter_npy(run: Path) -> None:
     np.save(run / "embeddings.npy", z + np.float32(1e-3))
 
 
+def swap_ids(run: Path) -> None:
+    """Every row is as it was audited, and two are said to be somebody else's."""
+    table = pq.read_table(run / "embeddings.parquet")
+    ids = table["id"].to_pylist()
+    pq.write_table(table.set_column(0, "id", [[ids[1], ids[0], *ids[2:]]]), run / "embeddings.parquet")
+
+
 OBJECTIONS: list[tuple[Callable[[Path], object], str]] = [
     (lambda run: audit_files(run)["tribe"].unlink(), "the secret 'tribe' has not been audited"),
     (lambda run: audit_files(run)["links"].unlink(), "the secret 'links' has not been audited"),
@@ -199,6 +206,7 @@ OBJECTIONS: list[tuple[Callable[[Path], object], str]] = [
         "the audit of 'links' is flagged: not the full panel",
     ),
     (alter_embeddings, "the audit of 'tribe' is of other embeddings.*the audit of 'links' is of other embeddings"),
+    (swap_ids, "the ids in embeddings.parquet are not those of the run, or not in their order"),
     (alter_npy, "embeddings.parquet and embeddings.npy are not the same"),
     (lambda run: change(run / "run.json", split_digest="0"), "the audit of 'tribe' is of another split"),
 ]

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from graphveil.data.graph import undirected_pairs
+from graphveil.data.graph import UNKNOWN, node_classes, undirected_pairs
 from graphveil.data.origin import Encoding
 
 MOST_COLUMNS = 16384
@@ -43,6 +43,11 @@ def summary(graph: Data) -> dict[str, Any]:
         columns = {"mean": mean, "deviation": deviation, "kurtosis": kurtosis}
         found |= {name: [float(f"{value:.6g}") for value in column] for name, column in columns.items()}
     return found
+
+
+def unknown_counts(graph: Data, targets: Sequence[str]) -> dict[str, int]:
+    """For how many nodes each target that is not links is unknown."""
+    return {name: int((node_classes(graph, name) == UNKNOWN).sum()) for name in targets if name != "links"}
 
 
 def differences(known: Mapping[str, Any], graph: Data, encoding: Encoding) -> list[str]:

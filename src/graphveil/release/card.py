@@ -37,6 +37,7 @@ def card(evidence: Evidence, formats: Sequence[str], pseudonymous: bool) -> str:
     try:
         config, scores = (Fields.of(record.content.get(name), name) for name in ("config", "scores"))
         metric = scores.text("utility_metric")
+        unknown, embedded = (record.inner(name) or Fields({}, name) for name in ("unknown", "embedded"))
         facts = {
             "nodes": len(evidence.embeddings.z),
             "channels": evidence.embeddings.z.shape[1],
@@ -51,6 +52,8 @@ def card(evidence: Evidence, formats: Sequence[str], pseudonymous: bool) -> str:
             "message_edges": record.text("message_edges"),
             "versions": {str(name): str(version) for name, version in record.content.get("versions", {}).items()},
             "embedded": "embedded" in record.content,
+            "warnings": [warning.partition(": ")[0].rstrip(".") for warning in embedded.texts("warnings")],
+            "unknown": {name: unknown.number(name) for name in unknown.content},
         }
     except (ValueError, AttributeError) as error:
         raise GraphveilError(f"the run's record is not as graphveil writes it ({error}): train it again.") from error

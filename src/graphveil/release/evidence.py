@@ -22,6 +22,7 @@ from graphveil.release.formats import Embeddings
 from graphveil.report.checks import Fields, Reading
 from graphveil.report.findings import BESIDE
 from graphveil.review import audit_file, read_record
+from graphveil.run import ids_digest
 
 METRICS = {"accuracy": "accuracy", "auc": "AUC"}
 LIMITED = ("balanced", "class_matched")
@@ -126,6 +127,8 @@ def gather(run: Path, limits: Limits) -> Evidence:
         objections.append(
             "embeddings.parquet and embeddings.npy are not the same, and it is not known which was audited"
         )
+    if record.get("ids_digest") != ids_digest(embeddings.ids):
+        objections.append("the ids in embeddings.parquet are not those of the run, or not in their order")
     for secret in secrets:
         file = audit_file(run, secret, secrets)
         try:
