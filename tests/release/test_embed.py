@@ -27,7 +27,7 @@ from graphveil.errors import GraphveilError
 from graphveil.release import release
 from graphveil.review import encoder_controls, graph_of, read_record, review
 from graphveil.run import protect
-from tests.release.made import NAMES, NODES, READING, change, drawn, write_tables
+from tests.release.made import CLASSES, NAMES, NODES, READING, change, drawn, write_tables
 
 Columns = dict[str, list[Any]]
 
@@ -240,6 +240,25 @@ def test_a_secret_that_is_not_there_is_said_and_the_rest_audited(trained: Path, 
     assert [file.name for file in review(made.folder, made.secrets, "quick")] == ["audit.links.json"]
     with pytest.raises(GraphveilError, match="'tribe' has not been audited"):
         release(made.folder, tmp_path / "release")
+
+
+def test_a_graph_without_a_class_is_scored_and_audited(trained: Path, tmp_path: Path) -> None:
+    """Classes keep the numbers that the encoder's heads know, though nobody is a mangrove any more."""
+    columns, links = drawn(0)
+    others = [node for node, guild in enumerate(columns["guild"]) if guild != CLASSES["guild"][1]]
+    ids = {NAMES[node] for node in others}
+    assert NODES // 4 < len(ids) < NODES
+    fewer = {name: [values[node] for node in others] for name, values in columns.items()}
+    made = on(trained, tmp_path, fewer, [link for link in links if {*link} <= ids])
+    assert (made.secrets, made.unseen) == (("tribe", "links"), ())
+    record = read_record(made.folder)
+    assert record["scores"]["utility"] is not None
+    graph, split = graph_of(made.folder, record)
+    assert len({*graph.y.tolist()}) == 2
+    assert len(review(made.folder, attacks="quick")) == 2
+    controls, notes = encoder_controls(made.folder, graph, split)
+    assert notes == ()
+    assert set(controls) == {"untrained encoder", "unprotected encoder"}
 
 
 def test_without_a_utility_nobody_can_say_whether_it_is_kept(trained: Path, tmp_path: Path) -> None:
