@@ -74,6 +74,8 @@ def embed(
     warnings = [*origin_of(found).differences, *_unlike(record, found, encoding)]
     z = veil.transform(found)
     seen = trained_on(run)
+    if seen is None:
+        warnings.append("The run does not say which nodes it was trained on, so that the audit may ask for them.")
     parts = _parts(veil, found, seen)
     results = {
         "scores": _scores(veil, found, parts, z),

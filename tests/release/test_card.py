@@ -163,11 +163,14 @@ def test_it_is_said_where_a_graph_is_unlike_that_of_the_training(evidence: Evide
     warnings = ["Values of 1 of 3 features lie elsewhere: 'home_town reykjavik' (9.0).", "5 values of '*a*' are new."]
     record = dict(evidence.record) | {"embedded": {"warnings": warnings}}
     text = card(replace(evidence, record=record), ["npy"], pseudonymous=False)
-    assert [line for line in text.splitlines() if "Unlike the graph" in line] == [
-        "- Unlike the graph that it knows: Values of 1 of 3 features lie elsewhere.",
-        "- Unlike the graph that it knows: 5 values of '\\*a\\*' are new.",
+    assert [line for line in text.splitlines() if line.startswith("- Warning")] == [
+        "- Warning: Values of 1 of 3 features lie elsewhere.",
+        "- Warning: 5 values of '\\*a\\*' are new.",
     ]
     assert "reykjavik" not in text
+    assert "Links that it was trained to hide may be among those" in text
+    alone = replace(evidence, record=record, audits={"tribe": evidence.audits["tribe"]})
+    assert "Links that it was trained to hide" not in card(alone, ["npy"], pseudonymous=False)
     assert shape(text).count("list_item_open") == shape(card(evidence, ["npy"], pseudonymous=False)).count(
         "list_item_open"
     ) + len(warnings)

@@ -117,6 +117,7 @@ def test_where_it_is_not_said_what_was_trained_on_the_audit_says_so(trained: Pat
     shutil.copytree(trained, tmp_path / "run")
     (tmp_path / "run" / "trained_on.parquet").unlink()
     made = on(tmp_path / "run", tmp_path, *grown_and_turned())
+    assert "does not say which nodes it was trained on" in made.warnings[-1]
     audits = review(made.folder, attacks="quick").values()
     for audit, what in zip(audits, ("nodes", "links"), strict=True):
         assert audit.context.notes[0].startswith(f"{what} that the encoder was trained on may be in the test part")

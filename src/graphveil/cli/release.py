@@ -128,4 +128,4 @@ def _row(secret: str, audit: "Audited | None") -> list[str]:
 
 
 def _say(sentence: str, style: str | None = None) -> None:
-    console.print(printable(sentence), style=style, highlight=False, soft_wrap=True, markup=False)
+    console.print(printable(sentence), style=style, highlight=False, soft_wrap=True)
