@@ -117,14 +117,30 @@ def trained_on(folder: Path) -> pa.Array | None:
 
 
 def asking_others(split: Split, graph: Data, seen: pa.Array | None) -> Split:
-    """The split without nodes among those it asks for whose classes the encoder was trained on: it hides them best."""
-    if seen is None:
+    """The split without nodes among those it asks for whose classes the encoder was trained on: it hides them best.
+
+    Each takes the place of a node of its class that an attacker knows and the encoder does not, while there are some.
+    """
+    names = [name for name in split.targets if name != "links"]
+    if seen is None or not names:
         return split
+    classes = node_classes(graph, names[0]).cpu()
     isin = pc.is_in(node_ids(graph).cast(pa.large_string()), value_set=seen.cast(pa.large_string()))
     before = torch.from_numpy(isin.to_numpy(zero_copy_only=False))
-    val, test = split.val_nodes, split.test_nodes
-    spare = torch.cat([split.spare_nodes, val[before[val]], test[before[test]]])
-    return replace(split, val_nodes=val[~before[val]], test_nodes=test[~before[test]], spare_nodes=spare)
+    train, asked = split.train_nodes.clone(), torch.cat([split.test_nodes, split.val_nodes])
+    for number in classes[train].unique():
+        new = ((classes[train] == number) & ~before[train]).nonzero().flatten()
+        old = ((classes[asked] == number) & before[asked]).nonzero().flatten()
+        new, old = new[: len(old)], old[: len(new)]
+        train[new], asked[old] = asked[old], train[new]
+    test, val = asked.split([len(split.test_nodes), len(split.val_nodes)])
+    return replace(
+        split,
+        train_nodes=train,
+        val_nodes=val[~before[val]],
+        test_nodes=test[~before[test]],
+        spare_nodes=torch.cat([split.spare_nodes, asked[before[asked]]]),
+    )
 
 
 def review_file(

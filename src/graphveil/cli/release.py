@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphveil.cli.graphs import printable, takes_graph
+from graphveil.cli.graphs import takes_graph
 from graphveil.cli.shared import Device, GraphName, Root, app, console, fail, show_table
 
 if TYPE_CHECKING:
@@ -128,4 +128,4 @@ def _row(secret: str, audit: "Audited | None") -> list[str]:
 
 
 def _say(sentence: str, style: str | None = None) -> None:
-    console.print(printable(sentence), style=style, highlight=False, soft_wrap=True)
+    console.print(sentence, style=style, highlight=False, soft_wrap=True)
