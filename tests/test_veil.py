@@ -65,9 +65,7 @@ def test_noise_blurs_what_is_released_and_cannot_be_told_from_the_seed(
     noise = (blurred - z) / (0.1 * torch.tensor(noisy.spread_))
     assert torch.tensor(noisy.spread_) == pytest.approx(plain.transform(small, small_split).std(dim=0), rel=1e-4)
     order = torch.randperm(150, generator=torch.Generator().manual_seed(0))  # the same nodes in another order
-    turned = Data(
-        x=small.x.to_dense()[order], edge_index=order.argsort()[small.edge_index]
-    )
+    turned = Data(x=small.x.to_dense()[order], edge_index=order.argsort()[small.edge_index])
     turned.origin = Origin(pa.array(order.numpy()))
     assert torch.allclose(noisy.transform(turned), blurred[order], atol=1e-5), (
         "a node keeps its noise wherever it stands"

@@ -217,9 +217,7 @@ def test_a_target_that_few_nodes_have_reaches_every_part() -> None:
             share = (200 - known[0]) / (2000 - known[0] - spared)
             for part, count in zip(parts[2:], known[2:], strict=True):
                 assert count == pytest.approx(share * len(part), abs=3.5 * (share * len(part)) ** 0.5)
-            assert spared == 0 or (len(split.spare_nodes), known[1]) == (600, 0), (
-                "a third of the others"
-            )
+            assert spared == 0 or (len(split.spare_nodes), known[1]) == (600, 0), "a third of the others"
 
 
 def test_a_class_that_only_an_earlier_graph_had_may_be_empty() -> None:
