@@ -101,6 +101,10 @@ def test_a_known_graph_is_named_and_ones_own_is_not(run: Path) -> None:
     text = (run / "run.json").read_text()
     (run / "run.json").write_text(text.replace(f'"{WHERE}"', '"karate"'))
     assert read_entry(run).params["graph"] == "karate"
+    before = read_entry(run).metrics
+    record = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(record | {"audited_as": "of other embeddings"}))
+    assert set(before) - set(read_entry(run).metrics), "an audit of other embeddings is none of this run's"
 
 
 def test_names_that_a_metric_may_not_have_stay_apart(run: Path) -> None:

@@ -71,7 +71,7 @@ def review(
                 effort.on_attack("training an unprotected encoder", 0, 1)
             encoders, notes = encoder_controls(folder, graph, split)
         for name, context in contexts.items():
-            said = replace(context, notes=(*notes, *_seen_before(record, folder, name)))
+            said = replace(context, notes=notes, doubts=_seen_before(record, folder, name))
             one = audit(z, graph, split, name, attacks, config["seed"], encoders, said, effort)
             file = audit_file(folder, name, config["secrets"])
             one.save(file)
@@ -217,14 +217,14 @@ def encoder_controls(folder: Path, graph: Data, split: Split) -> tuple[dict[str,
     return controls, ()
 
 
-def _seen_before(record: Mapping[str, Any], folder: Path, secret: str) -> list[str]:
+def _seen_before(record: Mapping[str, Any], folder: Path, secret: str) -> tuple[str, ...]:
     """What makes an audit of embeddings by an earlier encoder too kind."""
     if "embedded" not in record or (secret != "links" and (folder / TRAINED_ON).exists()):
-        return []
+        return ()
     what = "links" if secret == "links" else "nodes"
-    return [
-        f"{what} that the encoder was trained on may be in the test part, and of those it tells less than of others"
-    ]
+    return (
+        f"{what} that the encoder was trained on may be in the test part, and of those it tells less than of others",
+    )
 
 
 def utility_of(name: str, value: float, graph: Data, split: Split) -> Utility:

@@ -109,6 +109,8 @@ def read_entry(folder: Path) -> Entry:
             found = read_json(file)
             if found["schema"] != AUDIT_SCHEMA:
                 raise ValueError(f"the schema of {file.name} is {found['schema']!r}, not {AUDIT_SCHEMA!r}")
+            if record["audited_as"] not in (None, found["origin"]["embeddings"]):
+                continue  # somebody else's
             metrics |= _audit_metrics(found)
             tags |= _audit_tags(found)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:

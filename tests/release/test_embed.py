@@ -122,7 +122,7 @@ def test_where_it_is_not_said_what_was_trained_on_the_audit_says_so(trained: Pat
     assert "does not say which nodes it was trained on" in made.warnings[-1]
     audits = review(made.folder, attacks="quick").values()
     for audit, what in zip(audits, ("nodes", "links"), strict=True):
-        assert audit.context.notes[0].startswith(f"{what} that the encoder was trained on may be in the test part")
+        assert audit.context.doubts[0].startswith(f"{what} that the encoder was trained on may be in the test part")
 
 
 def test_a_graph_of_nodes_that_were_all_trained_on_is_not_audited(trained: Path, tmp_path: Path) -> None:

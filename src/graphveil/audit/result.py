@@ -45,11 +45,13 @@ class Context:
         joint: the reading of the adversary that was trained along.
         utility: what is left of it.
         notes: whatever a reader of the audit should know.
+        doubts: what forbids to call anything protected.
     """
 
     joint: float | None = None
     utility: Utility | None = None
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,7 @@ class Audit:
     def flags(self) -> tuple[Flag, ...]:
         """Signs of collapse and of too little evidence."""
         found = [*self.shape, *self._collapse(), *self._too_little()]
+        found += [Flag("in doubt", sentence) for sentence in self.context.doubts]
         if self.dropped:
             found.append(Flag("attacks dropped", f"the time budget left out {', '.join(self.dropped)}"))
         if self.origin.get("panel", "full") != "full":
