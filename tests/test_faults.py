@@ -87,7 +87,7 @@ def dead_process() -> int:
         json.dumps({"pid": 1, "host": "h", "verb": "audit", "since": "yesterday"}),
         json.dumps({"pid": 1, "host": "h", "verb": 3, "since": "2026-01-01"}),
     ],
-    ids=["none", "empty", "torn", "list", "deep", "dead", "negative", "huge", "yesterday", "number"],  # no process number
+    ids=["none", "empty", "torn", "list", "deep", "dead", "negative", "huge", "yesterday", "number"],
 )
 def test_a_note_that_cannot_be_trusted_is_not_told(note: str | None, tmp_path: Path) -> None:
     if note is not None:

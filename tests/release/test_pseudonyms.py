@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import os
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,7 @@ def test_what_is_no_key_is_refused(content: bytes | None, sentence: str, tmp_pat
 
 
 def test_a_folder_is_no_key(tmp_path: Path) -> None:
-    with pytest.raises(GraphveilError, match="cannot be read"):
+    with pytest.raises(GraphveilError, match="no ordinary file"):
         read_key(tmp_path, [])
 
 
@@ -86,3 +87,9 @@ def test_a_key_does_not_lie_where_it_would_be_handed_on(tmp_path: Path) -> None:
     for file in (tmp_path / "run" / "key", tmp_path / "link", tmp_path / "other" / ".." / "run" / "key"):
         with pytest.raises(GraphveilError, match="lies inside"):
             read_key(file, [tmp_path / "out", tmp_path / "run"])
+
+
+def test_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(GraphveilError, match="no ordinary file"):
+        read_key(tmp_path / "pipe", [])

@@ -35,6 +35,8 @@ def read_key(file: Path, apart_from: Sequence[Path]) -> bytes:
         if place.is_relative_to(folder.resolve()):
             raise GraphveilError(f"the key {file} lies inside {folder}: keep it apart, where only you can read it.")
     make = f"make one with `openssl rand -hex 32 > {shlex.quote(str(file))}`, and keep it to yourself"
+    if file.exists() and not file.is_file():
+        raise GraphveilError(f"the key {file} is no ordinary file: {make}.")  # a pipe would keep us waiting
     try:
         with file.open("rb") as opened:
             key = opened.read(LONGEST + 1).strip()

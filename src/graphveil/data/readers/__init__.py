@@ -44,7 +44,9 @@ def read_graph(
     reading = replace(reading or Reading(), **options)
     try:
         return assemble(_found(source, reading), reading, encoding)
-    except GraphveilError:
+    except GraphveilError as error:
+        if isinstance(source, str | Path) and Path(source).name not in str(error):
+            raise GraphveilError(f"{_shown(source)}: {error}") from error  # whichever sentence, it names the file
         raise
     except MemoryError as error:
         raise GraphveilError(

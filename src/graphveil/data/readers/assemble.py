@@ -97,7 +97,7 @@ def _targets(found: Found, reading: Reading, notes: list[str], encoding: Encodin
             notes.append(f"There is no column {column!r}: {name} is left out.")
     for name in reading.bins:
         if name not in targets and name not in targets.values():
-            raise GraphveilError(f"bins are given for {name!r}, which is no attribute: say --attribute {name!r}, too.")
+            raise GraphveilError(f"bins are given for {name!r}, which is no attribute: name it with --attribute too.")
     return targets
 
 
