@@ -45,7 +45,7 @@ def read_graph(
     try:
         return assemble(_found(source, reading), reading, encoding)
     except GraphveilError as error:
-        if isinstance(source, str | Path) and Path(source).name not in str(error):
+        if isinstance(source, str | Path) and str(source).isprintable() and Path(source).name not in str(error):
             raise GraphveilError(f"{_shown(source)}: {error}") from error  # whichever sentence, it names the file
         raise
     except MemoryError as error:
