@@ -31,7 +31,8 @@ from graphveil.data.origin import node_ids, origin_of
 from graphveil.data.summary import summary, unknown_counts
 from graphveil.errors import DivergedError, GraphveilError
 from graphveil.files import hold_lock, write_atomically
-from graphveil.training.loop import Round, Training
+from graphveil.training.history import Round
+from graphveil.training.loop import Training
 from graphveil.veil import Score, Veil
 
 CHECKPOINT = "checkpoint.safetensors"

@@ -14,7 +14,8 @@ from torch_geometric.data import Data
 from graphveil.data import Split
 from graphveil.errors import DivergedError, GraphveilError
 from graphveil.models.stack import is_batched
-from graphveil.training.loop import Training, numbered
+from graphveil.training.history import numbered
+from graphveil.training.loop import Training
 from graphveil.veil import Veil, finish, start
 
 

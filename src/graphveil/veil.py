@@ -40,8 +40,9 @@ from graphveil.models.build import Spec, spec_name
 from graphveil.models.stack import load_parts, of_run, stack
 from graphveil.randomness import global_stream, normal_by_name
 from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
+from graphveil.training.history import Round, numbered
 from graphveil.training.inputs import adjacency, features, pick_device, repeatable
-from graphveil.training.loop import Problem, Round, Training, numbered
+from graphveil.training.loop import Problem, Training
 from graphveil.training.objectives import OBJECTIVES
 from graphveil.training.recipes import Adversary, Recipe, default_recipe
 from graphveil.training.targets import answers, auc, guessing, judged, reading, secret_target, utility_target

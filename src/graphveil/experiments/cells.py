@@ -26,7 +26,7 @@ from graphveil.experiments.spec import Source
 from graphveil.files import read_json, write_json
 from graphveil.review import utility_of
 from graphveil.together import fit_together
-from graphveil.training.loop import Round
+from graphveil.training.history import Round
 from graphveil.training.recipes import Adversary, default_recipe
 from graphveil.veil import ALGORITHM, Score, Veil, versions
 

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from graphveil.errors import GraphveilError
 from graphveil.files import write_tensors
-from graphveil.training.loop import Player, Record, Round, Training
+from graphveil.training.history import Record, Round
+from graphveil.training.loop import Player, Training
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ its own seed, split, trade-off, clipping, selection and end.
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -29,61 +29,13 @@ from graphveil.models.layers import Dropout, Features
 from graphveil.models.sparse import Adjacency
 from graphveil.models.stack import is_batched, load_parts
 from graphveil.randomness import Noise, stream
+from graphveil.training.history import Record, Round, Told, numbered
 from graphveil.training.kernel import Draws, nats, probe
 from graphveil.training.memory import kept_memory
 from graphveil.training.objectives import Objective, cross_entropy, saturating
 from graphveil.training.recipes import Recipe
 from graphveil.training.replay import Replay
 from graphveil.training.targets import Examples, Rows, Target, guessing, reading
-
-
-@dataclass(frozen=True)
-class Told:
-    """What is told about one secret: the adversary's loss, its reading, and that of a probe solved on the spot.
-
-    The probe's is NaN where nothing is hidden.
-    """
-
-    loss: float
-    adversary: float = math.nan
-    probe: float = math.nan
-
-
-@dataclass(frozen=True)
-class Round:
-    """One line of the history; readings are on the validation part and NaN in rounds that were not evaluated."""
-
-    round: int
-    utility_loss: float
-    secrets: tuple[Told, ...]
-    utility: float = math.nan
-    score: float = math.nan
-
-    def row(self) -> dict[str, float]:
-        """As a line of a table; what belongs to a second secret has a -2 at the end of its name."""
-        found = {"round": self.round, "utility_loss": self.utility_loss, "utility": self.utility, "score": self.score}
-        for number, told in enumerate(self.secrets):
-            of_secret = {"secret_loss": told.loss, "adversary": told.adversary, "probe": told.probe}
-            found |= {numbered(name, number): value for name, value in of_secret.items()}
-        return found
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> "Round":
-        """The inverse of `row`, from its values."""
-        number, utility_loss, utility, score, *rest = values
-        secrets = tuple(Told(*rest[first : first + 3]) for first in range(0, len(rest), 3))
-        return cls(int(number), utility_loss, secrets, utility, score)
-
-
-@dataclass
-class Record:
-    """What has become of one run: its rounds, the one that validation selected, and whether it goes on."""
-
-    history: list[Round] = field(default_factory=list)
-    best_round: int = 0
-    best_score: float = -math.inf
-    finished: bool = False
-    diverged: DivergedError | None = None
 
 
 class Player:
@@ -402,11 +354,6 @@ class Training:
     def _tradeoffs(self) -> list[float]:
         values: list[float] = self.problem.tradeoff.view(-1).tolist()
         return values
-
-
-def numbered(name: str, number: int) -> str:
-    """What belongs to secret 0, 1, ...: `name`, `name-2`, ..."""
-    return name if number == 0 else f"{name}-{number + 1}"
 
 
 def gain(target: Target, value: Tensor) -> Tensor:
