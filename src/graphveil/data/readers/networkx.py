@@ -55,7 +55,7 @@ def read_networkx(graph: Graph, reading: Reading, name: str = "the graph") -> Fo
     number = {node: place for place, node in enumerate(nodes)}
     ends = torch.tensor([[number[u], number[v]] for u, v in graph.edges()], dtype=torch.long).reshape(-1, 2).t()
     pairs = list(graph.edges())
-    notes = [f"A {'directed' if graph.is_directed() else 'undirected'} graph of {len(nodes):,} nodes."]
+    notes = [f"{'A directed' if graph.is_directed() else 'An undirected'} graph of {len(nodes):,} nodes."]
     links = Links(
         ends,
         lambda row: f"{name}, link {_short(pairs[row])}",
