@@ -20,6 +20,18 @@ class DivergedError(GraphveilError):
     """Training met a number that is not finite; the last good state is kept."""
 
 
+LONGEST = 600
+"""Characters of a sentence; names in it come from files, and may have no end."""
+
+
+def shortened(sentence: str, longest: int = LONGEST) -> str:
+    """A sentence, without its middle if that is endless."""
+    if len(sentence) <= longest:
+        return sentence
+    half = longest // 2 - 3
+    return f"{sentence[:half]} ... {sentence[-half:]}"
+
+
 def unknown(kind: str, given: object, known: Iterable[str]) -> GraphveilError:
     """The error for a name that is in no table: `unknown encoder 'gnc': choose one of ...`."""
     names = list(known)

@@ -30,7 +30,7 @@ _held: dict[Path, tuple[int, int]] = {}
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, flush it to the disk, and rename it onto `path`."""
     with blame_the_disk(path):
-        _check_target(path)
+        check_target(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         sweep(path.parent, path.name)
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
@@ -125,7 +125,7 @@ def blame_the_disk(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _check_target(path: Path) -> None:
+def check_target(path: Path) -> None:
     """Refuse to put a file in place of something else, or into a folder that is no longer the one that was locked."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise GraphveilError(f"cannot write {path}: what is there is not a plain file. Choose another name.")

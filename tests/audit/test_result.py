@@ -328,3 +328,13 @@ def test_secrets_that_cannot_be_are_refused(town: Data, town_split: gv.Split) ->
             gv.audit(noise(1), bad, town_split, name)
     with pytest.raises(GraphveilError, match="the split is for 1500 nodes"):
         gv.audit(noise(1), gv.load("karate"), town_split, "labels")
+
+
+@pytest.mark.parametrize("name", ["folder", "link", ""])
+def test_an_audit_that_cannot_be_written_leaves_no_answers(secret: NodeSecret, tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("elsewhere")
+    found = Audit(secret, [finding(secret, "a", 0.7, 0.7)], {}, context=USEFUL)
+    with pytest.raises(GraphveilError, match="cannot"):
+        found.save(tmp_path / name if name else Path())
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["folder", "link"]

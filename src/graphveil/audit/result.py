@@ -16,7 +16,8 @@ from graphveil.audit.information import Information, information
 from graphveil.audit.metrics import Estimate, auc
 from graphveil.audit.secret import LinkSecret, NodeSecret, Secret
 from graphveil.data.graph import UNKNOWN
-from graphveil.files import write_atomically, write_json
+from graphveil.errors import GraphveilError
+from graphveil.files import blame_the_disk, check_target, write_atomically, write_json
 
 SCHEMA = "graphveil/audit/1"
 WIDEST = 0.05
@@ -272,6 +273,9 @@ class Audit:
         The answers are about the secret: they are for the auditor and not for publication.
         """
         path = Path(path)
+        for file in (path, answers_beside(path)):
+            with blame_the_disk(file):
+                check_target(file)  # both or none
         arrays = {}
         for subject, found in (("embeddings", self.findings), *self.controls.items()):
             for finding in found:
@@ -295,4 +299,6 @@ class Audit:
 
 def answers_beside(path: Path) -> Path:
     """The file of the raw answers that belongs to an audit's file."""
+    if not path.name:
+        raise GraphveilError(f"an audit cannot be written to {str(path)!r}: give the name of a file.")
     return path.with_name(f"{path.stem}.answers.safetensors")

@@ -16,15 +16,12 @@ from typer.core import TyperGroup
 
 from graphveil import __version__
 from graphveil.cli.graphs import printable
+from graphveil.errors import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from graphveil.veil import Score
-
-
-LONGEST = 600
-"""Characters of a sentence."""
 
 
 class InOrder(TyperGroup):
@@ -93,9 +90,7 @@ def answer_interrupts() -> Iterator[None]:
 
 def fail(sentence: str, code: int = 2) -> NoReturn:
     """Print a sentence on stderr and leave; of one that quotes something endless, both ends."""
-    if len(sentence) > LONGEST:
-        sentence = f"{sentence[: LONGEST // 2]} ... {sentence[-LONGEST // 2 :]}"
-    PlainConsole(stderr=True, soft_wrap=True).print("graphveil:", printable(sentence), highlight=False)
+    PlainConsole(stderr=True, soft_wrap=True).print("graphveil:", printable(shortened(sentence)), highlight=False)
     sys.exit(code)
 
 

@@ -257,3 +257,14 @@ def test_a_reader_alters_nothing_in_its_folder(tmp_path: Path) -> None:
     before = sorted(path.name for path in tmp_path.iterdir())
     gv.read_graph(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_names_without_end_make_no_sentence_without_end(tmp_path: Path) -> None:
+    name = "n" * 5000
+    (tmp_path / "links.csv").write_text(f"source,target,{name},{name}\n1,2,3,4\n")
+    with pytest.raises(gv.GraphveilError, match="two columns") as refused:
+        gv.read_graph(tmp_path / "links.csv")
+    assert len(str(refused.value)) <= 600 + 2 * len(str(tmp_path / "links.csv"))
+    assert "links.csv" in str(refused.value)
+    (tmp_path / "links.csv").write_text(f"{name},target\n1,2\n")
+    assert max(map(len, gv.read_graph(tmp_path / "links.csv").origin.notes)) <= 600

@@ -19,7 +19,7 @@ from graphveil.data.readers.npz import read_array_file
 from graphveil.data.readers.ogb import is_ogb, read_ogb
 from graphveil.data.readers.pyg import read_pyg, read_pyg_file
 from graphveil.data.readers.tables import find_nodes, find_tables, is_table, plain_suffix, read_tables
-from graphveil.errors import GraphveilError, unknown
+from graphveil.errors import LONGEST, GraphveilError, shortened, unknown
 
 __all__ = ["read_graph"]
 
@@ -45,9 +45,11 @@ def read_graph(
     try:
         return assemble(_found(source, reading), reading, encoding)
     except GraphveilError as error:
-        if isinstance(source, str | Path) and str(source).isprintable() and Path(source).name not in str(error):
-            raise GraphveilError(f"{_shown(source)}: {error}") from error  # whichever sentence, it names the file
-        raise
+        unnamed = isinstance(source, str | Path) and str(source).isprintable() and Path(source).name not in str(error)
+        sentence = f"{_shown(source)}: {error}" if unnamed else str(error)
+        raise type(error)(
+            shortened(sentence, LONGEST + 2 * len(_shown(source)))
+        ) from error  # a path is as long as it is
     except MemoryError as error:
         raise GraphveilError(
             f"{_shown(source)} does not fit into memory: leave out columns, or take a part."

@@ -17,7 +17,7 @@ from graphveil.data.readers.features import Matrix, Pieces, features_like, featu
 from graphveil.data.readers.links import Links, simple_links
 from graphveil.data.readers.text import MISSING
 from graphveil.data.sparse import identity
-from graphveil.errors import GraphveilError
+from graphveil.errors import GraphveilError, shortened
 
 RESERVED = ("x", "y", "edge_index", "num_nodes", "origin", "links", "labels")
 """Names of a graph's own parts, which no attribute may have."""
@@ -71,6 +71,7 @@ def assemble(found: Found, reading: Reading, encoding: Encoding | None) -> Data:
     for name, classes in targets.items():
         graph["y" if name == "labels" else name] = classes.codes
     kept = _kept(pieces, targets) if encoding is None else encoding
+    notes, unlike = [shortened(note) for note in notes], [shortened(note) for note in unlike]
     graph.origin = Origin(found.ids, kept, (*notes, *unlike), structural, tuple(unlike))
     check_graph(graph)
     return graph
