@@ -47,9 +47,8 @@ def read_graph(
     except GraphveilError as error:
         unnamed = isinstance(source, str | Path) and str(source).isprintable() and Path(source).name not in str(error)
         sentence = f"{_shown(source)}: {error}" if unnamed else str(error)
-        raise type(error)(
-            shortened(sentence, LONGEST + 2 * len(_shown(source)))
-        ) from error  # a path is as long as it is
+        longest = LONGEST - 100 + len(_shown(source))  # a path is as long as it is
+        raise type(error)(shortened(sentence, longest)) from error
     except MemoryError as error:
         raise GraphveilError(
             f"{_shown(source)} does not fit into memory: leave out columns, or take a part."

@@ -202,9 +202,8 @@ def _plain_tensor(value: Tensor) -> Any:
         return sp.coo_matrix((values, tuple(indices)), shape=shape).tocsr()
     if value.layout == torch.sparse_csr and len(shape) == 2:
         parts = (value.values().numpy(), value.col_indices().numpy(), value.crow_indices().numpy())
-        matrix = sp.csr_matrix(parts, shape=shape)
-        matrix.check_format(full_check=True)
-        return matrix
+        check_compressed(*parts, shape)
+        return sp.csr_matrix(parts, shape=shape)
     raise GraphveilError(f"a tensor of layout {value.layout} and shape {shape} is not read: give it dense, or as CSR.")
 
 
@@ -231,13 +230,23 @@ def _matrix(parts: Mapping[str, Any], prefix: str, name: str) -> Any:
             matrix = sp.coo_matrix((data, (parts[f"{prefix}row"], parts[f"{prefix}col"])), shape=(height, width))
         else:
             make = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}[kind]
-            if kind == "csr" and height + 1 != len(parts[f"{prefix}indptr"]):
-                raise ValueError("indptr does not fit shape")
-            matrix = make((data, parts[f"{prefix}indices"], parts[f"{prefix}indptr"]), shape=(height, width))
-            matrix.check_format(full_check=True)
+            indices, starts = parts[f"{prefix}indices"], parts[f"{prefix}indptr"]
+            check_compressed(data, indices, starts, (height, width) if kind == "csr" else (width, height))
+            matrix = make((data, indices, starts), shape=(height, width))
         return matrix.tocsr()
     except (KeyError, ValueError, TypeError, IndexError) as error:
         raise GraphveilError(f"{name} holds no sparse matrix that fits ({brief(error)}): save it anew.") from error
+
+
+def check_compressed(data: Any, indices: Any, starts: Any, shape: tuple[int, int]) -> None:
+    """Refuse what does not hold together: SciPy's own check looks at nothing where indptr ends in 0, and then crashes."""
+    whole = all(part.ndim == 1 and part.dtype.kind in "iu" for part in (indices, starts))
+    if not (whole and data.ndim == 1 and data.dtype.kind in "biuf" and len(data) == len(indices)):
+        raise ValueError("data, indices and indptr are not rows of numbers that belong together")
+    if len(starts) != shape[0] + 1 or starts[0] != 0 or starts[-1] != len(data) or (starts[1:] < starts[:-1]).any():
+        raise ValueError("indptr does not fit shape and data")
+    if len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]:
+        raise ValueError("an index lies outside the shape")
 
 
 def _from_adjacency(adjacency: Any, name: str) -> tuple[Any, Any, int]:
