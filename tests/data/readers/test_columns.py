@@ -244,3 +244,11 @@ def test_a_column_that_looks_like_numbers_at_first(tmp_path: Path) -> None:
 )
 def test_options_that_cannot_be_meant(tmp_path: Path, options: dict[str, Any], sentence: str) -> None:
     assert sentence in refusal(tables(tmp_path), **options)
+
+
+def test_numbers_that_no_square_can_hold_are_left_out_in_silence(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("source,target\n1,2\n2,3\n")
+    (tmp_path / "nodes.csv").write_text("id,huge,size\n1,1e300,1\n2,-1e300,2\n3,2,4\n")
+    graph = gv.read_graph(tmp_path)
+    assert [column.name for column in graph.origin.encoding.columns] == ["size"]
+    assert any("huge" in note for note in graph.origin.notes)

@@ -286,7 +286,8 @@ def test_a_sparse_matrix_that_does_not_hold_together_crashes_nothing(
     starts: list[int], indices: list[int], tmp_path: Path
 ) -> None:
     parts = {"data": np.ones(2), "indices": np.array(indices), "indptr": np.array(starts)}
-    np.savez(tmp_path / "a.npz", format=np.array("csr"), shape=np.array([3, 3]), **parts)
+    whole: dict[str, Any] = {"format": np.array("csr"), "shape": np.array([3, 3]), **parts}
+    np.savez(tmp_path / "a.npz", **whole)
     with pytest.raises(gv.GraphveilError, match="no sparse matrix that fits"):
         gv.read_graph(tmp_path / "a.npz")
     with pytest.raises(ValueError, match=r"indptr|index"):

@@ -239,7 +239,7 @@ def _matrix(parts: Mapping[str, Any], prefix: str, name: str) -> Any:
 
 
 def check_compressed(data: Any, indices: Any, starts: Any, shape: tuple[int, int]) -> None:
-    """Refuse what does not hold together: SciPy's own check looks at nothing where indptr ends in 0, and then crashes."""
+    """Refuse what does not hold together: where indptr ends in 0 SciPy checks nothing, and its C code crashes."""
     whole = all(part.ndim == 1 and part.dtype.kind in "iu" for part in (indices, starts))
     if not (whole and data.ndim == 1 and data.dtype.kind in "biuf" and len(data) == len(indices)):
         raise ValueError("data, indices and indptr are not rows of numbers that belong together")

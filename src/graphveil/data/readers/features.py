@@ -166,9 +166,11 @@ def _stacked(columns: Sequence[NDArray[np.float64]]) -> Matrix:
 
 def _add_number(pieces: Pieces, name: str, values: NDArray[np.float64], notes: list[str]) -> None:
     known = values[~np.isnan(values)]
-    mean, deviation = (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
+    with np.errstate(over="ignore"):  # then it is not finite, and the column is left out
+        mean, deviation = (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
     if not np.isfinite(mean) or not np.isfinite(deviation) or deviation <= 1e-12 * abs(mean):
-        notes.append(f"{name!r} is no feature: {'all its numbers are the same' if len(known) else 'it is empty'}.")
+        alike = "all its numbers are the same" if np.isfinite(deviation) else "its numbers are too large"
+        notes.append(f"{name!r} is no feature: {alike if len(known) else 'it is empty'}.")
         return
     if count := len(values) - len(known):
         notes.append(f"{count:,} missing numbers of {name!r} stand as its mean.")
