@@ -1,5 +1,7 @@
 """Graphs that tests share: two generated ones, of which one is small."""
 
+import signal
+
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -7,6 +9,7 @@ from torch_geometric.data import Data
 import graphveil as gv
 
 torch.set_num_threads(1)  # two test processes share two cores
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background has it ignored, and children inherit that
 
 
 @pytest.fixture(scope="session")
