@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 import graphveil as gv
 
 torch.set_num_threads(1)  # two test processes share two cores
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background has it ignored, and children inherit that
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it, and so would children
 
 
 @pytest.fixture(scope="session")
