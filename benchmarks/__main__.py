@@ -47,7 +47,7 @@ def _too_large(cell: Cell) -> bool:
     """Whether the plain way would write out more messages than fit: edges x channels, about six times over."""
     if not cell.graph.isdigit() or not cell.work.startswith("round"):
         return False
-    channels = default_recipe("links", cell.encoder).hidden_channels
+    channels = default_recipe("links", cell.encoder, "club").hidden_channels
     size = 8 if cell.encoder == "hgcn" else 4
     return 6 * 2 * int(cell.graph) * channels * size > PLAIN_LIMIT
 

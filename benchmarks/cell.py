@@ -92,7 +92,7 @@ def rounds(graph: Data, cell: Cell, device: torch.device) -> Measured:
     """One round of Algorithm 1 under `club`, as it is written plainly."""
     splits = [gv.Split.paper(graph, seed) for seed in range(cell.runs)]
     adversary = PAPERS_ADVERSARY if cell.work == "round" else None
-    endless = default_recipe("links", cell.encoder).but(rounds=2000)
+    endless = default_recipe("links", cell.encoder, "club").but(rounds=2000)
     veils = [
         gv.Veil(
             encoder=cell.encoder, objective="club", adversary=adversary, recipe=endless, seed=seed, device=cell.device

@@ -46,7 +46,7 @@ def copy_weights(ours: nn.Module, plain: nn.Module) -> None:
 
 @pytest.mark.parametrize("name", ["gcn", "gat", "hgcn"])
 def test_the_plain_encoders_are_ours(small: Data, small_split: gv.Split, name: str) -> None:
-    recipe = default_recipe("links", name)
+    recipe = default_recipe("links", name, "club")
     veil = gv.Veil(encoder=name, recipe=recipe)
     torch.manual_seed(0)
     ours = veil._build(40, {"utility": 2, "adversary": 3})["encoder"].eval()
@@ -69,7 +69,7 @@ def test_the_plain_heads_are_ours() -> None:
 
 
 def test_both_sides_learn_and_take_turns(graph: Data, split: gv.Split) -> None:
-    recipe = default_recipe("links", "gcn")
+    recipe = default_recipe("links", "gcn", "club")
     training = start([gv.Veil(recipe=recipe, device="cpu")], graph, [split])
     plain = PlainTraining(graph, split, "gcn", recipe, CPU)
     before = [p.detach().clone() for p in plain.encoder.parameters()]

@@ -83,6 +83,24 @@ def test_every_head_can_be_stacked(
         assert one.score(small, split).utility == pytest.approx(many.score(small, split).utility, abs=0.01)
 
 
+def test_each_run_has_its_own_noise_and_an_unprotected_one_none(
+    small: Data, splits: list[gv.Split], quick: gv.Recipe
+) -> None:
+    noisy, clear = quick.but(rounds=6, noise=0.3), quick.but(rounds=6)
+    alone, together = both_ways(small, splits, lambda: veils(noisy, objective="club"))
+    without, _ = both_ways(small, splits, lambda: veils(clear, objective="club"))
+    moved = []
+    for one, many, quiet in zip(alone, together, without, strict=True):
+        a, b, c = (
+            torch.cat([p.flatten() for p in veil.modules_["encoder"].state_dict().values()])
+            for veil in (one, many, quiet)
+        )
+        assert distance(a, b) < 1e-3
+        moved.append(distance(a, c))
+    assert moved[0] == 0, "nothing is hidden at a trade-off of 1"
+    assert min(moved[1:]) > 0.01
+
+
 def test_each_run_stops_by_itself(small: Data, splits: list[gv.Split], quick: gv.Recipe) -> None:
     recipe = quick.but(rounds=150, patience=6)
     together = veils(recipe)

@@ -48,7 +48,7 @@ from graphveil.training.recipes import Adversary, Recipe, default_recipe
 from graphveil.training.targets import answers, auc, guessing, judged, reading, secret_target, utility_target
 
 SCHEMA = "graphveil/run/2"
-ALGORITHM = 2
+ALGORITHM = 3
 """Counted up when the same configuration trains to another end: what was begun before cannot be gone on with."""
 CHECKPOINT_EVERY = 20
 
@@ -126,7 +126,7 @@ class Veil:
         self.secrets = (secret,) if isinstance(secret, str) else tuple(secret)
         self.tradeoff, self.objective = tradeoff, objective
         self.adversary = adversary or Adversary()
-        self.recipe = recipe or default_recipe(utility, encoder)
+        self.recipe = recipe or default_recipe(utility, encoder, objective)
         self.seed, self.device = seed, device
 
     def fit(

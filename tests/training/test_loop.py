@@ -52,6 +52,31 @@ def test_the_encoder_step_moves_the_encoder_only(small: Data, small_split: gv.Sp
     assert all(p.grad is None for p in run.adversaries[0].parameters), "the adversary gets no gradient from the encoder"
 
 
+def test_players_see_embeddings_with_the_noise_of_a_release(
+    small: Data, small_split: gv.Split, quick: gv.Recipe
+) -> None:
+    """A tenth of each column's deviation, other noise in every step, and none of it reaches a gradient's way."""
+    run = training(small, small_split, quick.but(noise=0.1))
+    z = run.embed().requires_grad_()
+    blurred = run._blurred(z)
+    (gradient,) = torch.autograd.grad(blurred.sum(), z)
+    assert gradient.equal(torch.ones_like(z))
+    noise = ((blurred - z) / z.std(dim=0)).detach()
+    assert noise.std(dim=0) == pytest.approx(torch.full((4,), 0.1), rel=0.25)  # 150 draws a column
+    run.advance()
+    run.advance()
+    another = ((run._blurred(z) - z) / z.std(dim=0)).detach()
+    correlation = torch.corrcoef(torch.stack([noise.flatten(), another.flatten()]))[0, 1]
+    assert abs(correlation) < 0.2
+    assert training(small, small_split, quick.but(noise=0.1), tradeoff=1.0)._blurred(z) is z
+    seen = []
+    run._adversary_step = lambda _, rows: seen.append(rows.z) or (torch.zeros(()), torch.zeros(1))  # type: ignore
+    run.advance()
+    run.encoder.module.train()
+    clear = run.encoder.module(run.problem.x, run.problem.adjacency)  # the encoder has moved a step since
+    assert 0.03 < ((seen[0] - clear) / clear.std(dim=0)).std() < 0.5
+
+
 @pytest.mark.parametrize("utility", ["links", "labels"])
 @pytest.mark.parametrize("encoder", ["gcn", "gat", "hgcn"])
 def test_lambda_one_is_plain_training_bit_for_bit(

@@ -93,7 +93,7 @@ def protect(
         tradeoff=tradeoff,
         objective=objective,
         adversary=Adversary(adversary, adversary_steps, adversary_knows),  # type: ignore[arg-type]
-        recipe=default_recipe(utility, encoder).parsed(set_ or []),
+        recipe=default_recipe(utility, encoder, objective).parsed(set_ or []),
         seed=seed,
         device=device,
     )

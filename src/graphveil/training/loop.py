@@ -2,7 +2,7 @@
 
 In every round one forward pass of the encoder serves all players:
 
-    z = encoder(x, A)
+    z = encoder(x, A), with the noise it is released with
     for each secret, repeat `steps`:  its adversary's step on z, which cannot move the encoder
     utility head's step on z, likewise
     encoder's step on  lambda * L_utility + (1 - lambda) * sum of secret terms,  which cannot move the heads
@@ -123,7 +123,7 @@ class Training:
         self._clock = torch.zeros(1, dtype=torch.long, device=self._device)
         logged = 1 + len(self.adversaries) + len(self.players)  # losses, and norms of gradients
         self._log = torch.full((recipe.rounds, logged, runs), torch.nan, device=self._device)
-        self._noise = self._stream("utility")
+        self._noise, self._blur = self._stream("utility"), self._stream("blur")
         self.secrets = [
             Secret(target, adversary, self._stream, number)
             for number, (target, adversary) in enumerate(zip(problem.secrets, self.adversaries, strict=True))
@@ -187,7 +187,7 @@ class Training:
         """One step of every player; gives the losses and norms to log, (logged, runs)."""
         problem = self.problem
         self._reseed("encoder")
-        z = self.encoder.module(problem.x, problem.adjacency)
+        z = self._blurred(self.encoder.module(problem.x, problem.adjacency))
 
         self._reseed("adversary")
         secret_losses, adversary_norms = [], []
@@ -210,6 +210,14 @@ class Training:
         encoder_norm = self.encoder.step()
         losses = (loss.detach().view(-1) for loss in (utility_loss, *secret_losses))
         return torch.stack([*losses, encoder_norm, utility_norm, *adversary_norms])
+
+    def _blurred(self, z: Tensor) -> Tensor:
+        """With noise like that which it is released with, in the runs that hide something."""
+        if not self._hides or self.recipe.noise == 0:
+            return z
+        share = self.recipe.noise * (self.problem.tradeoff < 1)[..., None, None]
+        deviation = z.detach().std(dim=-2, keepdim=True)
+        return z + share * deviation * self._blur.normal(z.size(-2) * z.size(-1)).view(z.shape)
 
     def _adversary_step(self, secret: Secret, rows: Rows) -> tuple[Tensor, Tensor]:
         log_q = secret.target.log_probabilities(secret.adversary.module, rows)
@@ -243,7 +251,7 @@ class Training:
 
     def _evaluate(self) -> None:
         """Read the validation part, and keep the players' state of every run whose score is its best so far."""
-        z = self.embed()
+        z = self._blurred(self.embed())
         utility = reading(self.problem.utility, self.utility.module, z, self.problem.utility.val)
         adversaries, probes = [], []
         for secret in self.secrets:

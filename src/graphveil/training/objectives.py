@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from graphveil.training.kernel import RIDGE
+
 LEAST_PROBABILITY = 1e-7
 """The usual guard of a cross-entropy: a probability below counts as this, and has no gradient."""
 
@@ -62,14 +64,17 @@ class Objective:
 
     Args:
         adversary_ascends: its own loss, with saturating probabilities.
+        noise: on embeddings, by default. The kernel's ridge, added to variances of one, hides from its reader what
+            noise of that variance would hide from every reader; so that much noise is released.
     """
 
     secret_term: Callable[[Tensor, Tensor, Tensor], Tensor] | None
     adversary_ascends: bool = False
+    noise: float = 0.0
 
 
 OBJECTIVES: Mapping[str, Objective] = {
-    "kernel": Objective(None),
+    "kernel": Objective(None, noise=math.sqrt(RIDGE)),
     "club": Objective(vclub),
     "entropy": Objective(prior_divergence),
     "minimax": Objective(negative_cross_entropy),

@@ -8,6 +8,7 @@ from typing import Any
 from graphveil.data.split import Knowledge
 from graphveil.errors import GraphveilError, unknown
 from graphveil.models.build import ENCODERS, Spec, spec_name
+from graphveil.training.objectives import OBJECTIVES
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,9 @@ class Recipe:
         warmup: rounds before the first may be selected when something is hidden; the adversary is still naive then.
         evaluate_every: rounds between two looks at the validation part.
         deterministic: on a GPU take only kernels that repeat themselves bit for bit, at some cost; a CPU always does.
-        noise: added to what `transform` gives where something is hidden, as a share of each column's deviation. A
-            secret may lie in directions that hardly vary, where training does not look and a linear reader does.
+        noise: on embeddings, in training and when they are released, where something is hidden: a share of each
+            column's deviation. It covers directions that hardly vary, where a linear reader looks and training does
+            not.
     """
 
     rounds: int = 300
@@ -184,10 +186,11 @@ RECIPES: Mapping[tuple[str, str], Recipe] = {
 """By kind of utility and encoder; an encoder of your own starts from GCN's."""
 
 
-def default_recipe(utility: str, encoder: Spec) -> Recipe:
-    """The recipe of a utility and an encoder."""
+def default_recipe(utility: str, encoder: Spec, objective: str) -> Recipe:
+    """The recipe of a utility and an encoder, with the noise of an objective."""
     kind = "links" if utility == "links" else "classes"
+    noise = OBJECTIVES[objective].noise if objective in OBJECTIVES else 0.0  # a wrong name is told when it is used
     for name, cls in ENCODERS.items():
         if encoder in (name, cls) or isinstance(encoder, cls) or encoder == spec_name(cls):
-            return RECIPES[kind, name]
-    return RECIPES[kind, "gcn"].but(encoder_options={})
+            return RECIPES[kind, name].but(noise=noise)
+    return RECIPES[kind, "gcn"].but(encoder_options={}, noise=noise)
