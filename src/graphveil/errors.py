@@ -32,6 +32,11 @@ def shortened(sentence: str, longest: int = LONGEST) -> str:
     return f"{sentence[:half]} ... {sentence[-half:]}"
 
 
+def printable(text: str) -> str:
+    """Without characters that would steer a terminal."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
 def unknown(kind: str, given: object, known: Iterable[str]) -> GraphveilError:
     """The error for a name that is in no table: `unknown encoder 'gnc': choose one of ...`."""
     names = list(known)

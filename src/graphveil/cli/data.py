@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
-from graphveil.cli.graphs import printable, show_reading, takes_graph
+from graphveil.cli.graphs import show_reading, takes_graph
 from graphveil.cli.shared import GraphName, Root, app, console
 
 if TYPE_CHECKING:
@@ -102,6 +101,6 @@ def show_targets(graph: "Data") -> None:
             f"{column} {strength:.0%}" for column, strength in telling_columns(graph, name)[:3] if strength > 0
         ]
         words = (name, classes + more, f"{int((codes == UNKNOWN).sum()):,}", ", ".join(strongest) or "none")
-        table.add_row(*[Text(printable(word)) for word in words])
+        table.add_row(*words)
     if names:
         console.print(table)

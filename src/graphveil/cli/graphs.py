@@ -69,12 +69,7 @@ def show_reading(console: Console, graph: "Data") -> None:
     from graphveil.data.origin import origin_of
 
     for note in origin_of(graph).notes:
-        console.print(f"  {printable(note)}", style="dim", markup=False, highlight=False, soft_wrap=True)
-
-
-def printable(text: str) -> str:
-    """Without characters that would steer a terminal."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+        console.print(f"  {note}", style="dim", highlight=False, soft_wrap=True)
 
 
 def _fields(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphveil.cli.graphs import printable, show_reading
+from graphveil.cli.graphs import show_reading
 from graphveil.cli.shared import console
 
 if TYPE_CHECKING:
@@ -72,9 +72,11 @@ def open_and_show(
         ]
     show_reading(console, graph)
     for secret, column, strength in told:
-        sentence = (
+        console.print(
             f"{column!r} alone tells {secret!r}: {strength:.0%} of the way from guessing to certainty. The secret is in"
-            f" the features; leave the column out with --drop {column!r} if it need not be there."
+            f" the features; leave the column out with --drop {column!r} if it need not be there.",
+            style="yellow",
+            highlight=False,
+            soft_wrap=True,
         )
-        console.print(printable(sentence), style="yellow", highlight=False, soft_wrap=True, markup=False)
     return opened

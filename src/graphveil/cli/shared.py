@@ -15,8 +15,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from graphveil import __version__
-from graphveil.cli.graphs import printable
-from graphveil.errors import shortened
+from graphveil.errors import printable, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,7 +117,7 @@ def report_results(source: Path, out: Path) -> None:
 
     with console.status("Writing the report ..."):
         write_report(source, out)
-    console.print(f"a report of it all: {out}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"a report of it all: {out}", highlight=False, soft_wrap=True)
 
 
 def show_table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[str]]") -> None:

@@ -14,7 +14,7 @@ runs in its constructor.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
@@ -25,14 +25,13 @@ from torch_geometric.data import Data
 from graphveil.data.graph import (
     UNKNOWN,
     both_directions,
-    check_graph,
     encode_pairs,
     node_attributes,
     node_classes,
     undirected_pairs,
 )
-from graphveil.data.origin import origin_of
 from graphveil.data.pairs import distinct_nonlinks
+from graphveil.data.parts import Counts, Known, draw_nodes, papers_counts, proportional_counts
 from graphveil.errors import GraphveilError, LeakError, unknown
 from graphveil.randomness import generator
 
@@ -84,24 +83,7 @@ class Split:
             targets: what is kept and hidden. Nodes of which one is known have a part; the classes are of the first
                 that is not links. Where all are links, no node has a part.
         """
-        classes, known = _classes(graph, targets)
-        if classes is None:
-            return _draw_split(graph, seed, message_edges, targets, _Counts())
-        sizes = classes.sizes
-        too_small = (sizes < 20).nonzero().flatten().tolist()
-        if too_small or len(known) < 20 * len(sizes) + 1500:
-            why = (
-                f"class {too_small[0]} of {classes.name} has {int(sizes[too_small[0]])}"
-                if too_small
-                else f"the graph has {len(known)}"
-            )
-            raise GraphveilError(
-                f"the paper's split needs 20 nodes in each of {len(sizes)} classes and 1,500 more, but {why}:"
-                " use Split.proportional(graph, seed), or --split proportional, which takes shares of each class."
-            )
-        return _draw_split(
-            graph, seed, message_edges, targets, _Counts(per_class=[20] * len(sizes), val=500, test=1000)
-        )
+        return _draw(graph, seed, message_edges, targets, papers_counts)
 
     @classmethod
     def proportional(
@@ -118,19 +100,7 @@ class Split:
         Args:
             targets: as of `paper`.
         """
-        classes, known = _classes(graph, targets)
-        if classes is None:
-            return _draw_split(graph, seed, message_edges, targets, _Counts())
-        per_class = ((classes.sizes + 2) // 3).tolist()
-        others = (len(known) - int(classes.sizes.sum())) // 3
-        rest = len(known) - sum(per_class) - others
-        if rest < 2:
-            raise GraphveilError(
-                f"{classes.name} is known for {int(classes.sizes.sum())} nodes in {len(per_class)} classes, too few to"
-                " train, select and test on: fill in more values or merge classes."
-            )
-        val = max(1, rest // 4)
-        return _draw_split(graph, seed, message_edges, targets, _Counts(per_class, others, val, rest - val))
+        return _draw(graph, seed, message_edges, targets, proportional_counts)
 
     @property
     def message_pairs(self) -> Tensor:
@@ -219,56 +189,16 @@ def _known(parts: dict[str, list[Tensor]], knowledge: str) -> Tensor:
     return torch.cat(parts[knowledge])
 
 
-@dataclass(frozen=True, eq=False)
-class _Classes:
-    """The target whose classes decide which nodes train: the class of each node, and how many nodes each has."""
-
-    name: str
-    of_node: Tensor
-    sizes: Tensor
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """How many nodes of each class train, how many of unknown class are spared, and how many validate and test."""
-
-    per_class: Sequence[int] = ()
-    others: int = 0
-    val: int = 0
-    test: int = 0
-
-
-def _classes(graph: Data, targets: Sequence[str]) -> tuple[_Classes | None, Tensor]:
-    """The first target that nodes have, and the nodes of which any target is known, in ascending order."""
-    check_graph(graph)
-    names = [name for name in targets if name != "links"]
-    if not names:
-        return None, torch.empty(0, dtype=torch.long)
-    of_targets = [node_classes(graph, name).cpu() for name in names]
-    first = of_targets[0]
-    sizes = torch.bincount(first[first != UNKNOWN])
-    if len(sizes) < 2:
-        raise GraphveilError(f"{names[0]!r} has {len(sizes)} class, but telling nodes apart needs at least two.")
-    empty = (sizes == 0).nonzero().flatten().tolist()
-    if empty and names[0] not in origin_of(graph).encoding.classes:  # else somebody else's graph has them
-        raise GraphveilError(
-            f"no node has class {empty[0]} of {names[0]!r}: number the classes 0 to {len(sizes) - 1 - len(empty)}."
-        )
-    known = (torch.stack(of_targets) != UNKNOWN).any(dim=0).nonzero().flatten()
-    return _Classes(names[0], first, sizes), known
-
-
-def _draw_split(
+def _draw(
     graph: Data,
     seed: int,
     message_edges: MessageEdges,
     targets: Sequence[str],
-    counts: _Counts,
+    count_nodes: Callable[[Known], Counts],
 ) -> Split:
     """Nodes as counted, and 85 / 5 / 10 % of the links."""
+    nodes = draw_nodes(graph, seed, targets, count_nodes)
     num_nodes = graph.x.size(0)
-    train, spare, rest = _draw_nodes(*_classes(graph, targets), counts, num_nodes, seed)
-
     links = undirected_pairs(graph.edge_index.cpu())
     count = links.size(1)
     if count < 20:
@@ -285,10 +215,10 @@ def _draw_split(
     return Split(
         num_nodes=num_nodes,
         message_edges=message_edges,
-        train_nodes=train,
-        val_nodes=rest[: counts.val],
-        test_nodes=rest[counts.val : counts.val + counts.test],
-        spare_nodes=torch.cat([spare, rest[counts.val + counts.test :]]),
+        train_nodes=nodes.train,
+        val_nodes=nodes.val,
+        test_nodes=nodes.test,
+        spare_nodes=nodes.spare,
         train_links=links[:, held_out:],
         val_links=links[:, :val],
         val_nonlinks=nonlinks[:, :val],
@@ -296,26 +226,6 @@ def _draw_split(
         test_nonlinks=nonlinks[:, val:],
         targets=tuple(targets),
     )
-
-
-def _draw_nodes(
-    classes: _Classes | None, known: Tensor, counts: _Counts, num_nodes: int, seed: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Nodes to train on, to spare, and the others in random order."""
-    order = torch.randperm(num_nodes, generator=generator(seed, "split", "nodes"))
-    order = order[torch.isin(order, known)]
-    if classes is None:
-        return order[:0], order[:0], order
-    drawn = classes.of_node[order]
-    train = torch.cat([order[drawn == c][:count] for c, count in enumerate(counts.per_class)])
-    rest = order[~torch.isin(order, train)]
-    unknown = rest[classes.of_node[rest] == UNKNOWN]
-    if len(unknown) == 0:
-        return train, rest[:0], rest
-    spare = unknown[: counts.others]
-    rest = rest[~torch.isin(rest, spare)]
-    # those of known class that do not train come late in the order: without another one, none would validate
-    return train, spare, rest[torch.randperm(len(rest), generator=generator(seed, "split", "rest"))]
 
 
 def _check_nodes(split: Split) -> None:

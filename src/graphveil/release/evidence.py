@@ -3,7 +3,6 @@
 An objection is a sentence that stands on the card if the release is forced: it names secrets, and never a path.
 """
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from graphveil.audit.embeddings import check_embeddings
+from graphveil.audit.embeddings import check_embeddings, rows_digest
 from graphveil.audit.result import SCHEMA
 from graphveil.errors import GraphveilError, unknown
 from graphveil.files import read_json
@@ -121,7 +120,7 @@ def gather(run: Path, limits: Limits) -> Evidence:
         if name not in secrets:
             raise unknown("secret of --max-leak", name, secrets)
     embeddings = read_embeddings(run / "embeddings.parquet")
-    sha = digest(embeddings)
+    sha = rows_digest(check_embeddings(embeddings.z, len(embeddings.z)))
     audits, objections = dict[str, Audited | None](), list[str]()
     if not _is_the_same(run / "embeddings.npy", embeddings):
         objections.append(
@@ -143,11 +142,6 @@ def gather(run: Path, limits: Limits) -> Evidence:
         if audit is not None:
             objections += _against(audit, sha, record["split_digest"], limits.limit(secret))
     return Evidence(record, embeddings, audits, objections)
-
-
-def digest(embeddings: Embeddings) -> str:
-    """As an audit has it: of the rows as its attacks saw them."""
-    return hashlib.sha256(check_embeddings(embeddings.z, len(embeddings.z)).tobytes()).hexdigest()
 
 
 def read_embeddings(file: Path) -> Embeddings:

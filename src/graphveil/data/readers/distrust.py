@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from graphveil.errors import GraphveilError
+from graphveil.errors import GraphveilError, printable
 
 MOST_BYTES = 8 << 30
 """Of a file, after it is unpacked."""
@@ -129,8 +129,7 @@ def _short(name: str) -> str:
 
 def brief(error: Exception) -> str:
     """What a library said, in one short line without characters that would steer a terminal."""
-    said = " ".join(str(error).split())[:200] or type(error).__name__
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in said)
+    return printable(" ".join(str(error).split())[:200] or type(error).__name__)
 
 
 def _unpacked(file: Path, data: bytes, size: int) -> bytes:
