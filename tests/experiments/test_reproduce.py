@@ -20,17 +20,18 @@ from graphveil.errors import GraphveilError
 from graphveil.experiments import cells as cells_module
 from graphveil.experiments import reproduce as reproduce_module
 from graphveil.experiments.cells import Cell, finish, read_result, train, write_result
+from graphveil.experiments.forms import comma_separated, latex, markdown
 from graphveil.experiments.reproduce import Asked, batches, cells, run_cell, run_experiment, run_missing, select
-from graphveil.experiments.spec import NAMES, Experiment, load_experiment, parse
+from graphveil.experiments.spec import NAMES, Experiment, load_experiment, papers_attacker, parse
 from graphveil.experiments.table1 import table1
-from graphveil.experiments.tables import Row, comma_separated, latex, markdown, over_seeds
+from graphveil.experiments.tables import Row, over_seeds
 from tests.experiments.made import PLAIN
 
 TINY = Cell(
     dataset="synthetic",
     encoder="gcn",
     utility="links",
-    secret="labels",
+    secrets=("labels",),
     objective="club",
     tradeoff=0.5,
     adversary="mlp",
@@ -57,7 +58,8 @@ def test_every_file_loads_and_runs_one_round_on_a_small_graph(name: str, tmp_pat
             assert run_cell(cell, tmp_path) is None
             result = read_result(cell, tmp_path)
             assert result is not None
-            assert experiment.papers_attacker in result["attacks"]
+            assert list(result["secrets"]) == experiment.secrets
+            assert all(papers_attacker(name) in told["attacks"] for name, told in result["secrets"].items())
 
 
 def test_the_published_numbers_are_all_there() -> None:
@@ -78,7 +80,7 @@ def test_the_published_numbers_are_all_there() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda text: text.replace("secret:", "secrets:"), "unknown key of x.yaml 'secrets'"),
+        (lambda text: text.replace("secrets:", "secret:"), "unknown key of x.yaml 'secret'"),
         (lambda text: text.replace("    steps: 5 ", "    step: 5 ", 1), "unknown key of x.yaml, variant"),
         (lambda text: text.replace("utility: links\n", ""), "x.yaml has no utility"),
         (lambda _: "- a\n- b\n", "x.yaml holds list"),
@@ -222,7 +224,7 @@ def test_a_gpu_trains_cells_in_batches_and_they_come_out_as_alone(
         assert alone is not None
         assert together["utility"] == pytest.approx(alone["utility"], abs=2e-3)
         assert together["history"]["round"] == alone["history"]["round"]
-        assert (together["map"] is None) == (cell.seed > 0)
+        assert (together["secrets"]["labels"]["map"] is None) == (cell.seed > 0)
 
 
 def test_one_bad_cell_does_not_cost_its_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,29 +254,28 @@ def test_a_trade_off_of_one_is_the_unprotected_run_exactly(problem: str) -> None
     assert one.score.utility == other.score.utility
 
 
-def made_up(experiment: str, utility: float, joint: float, fresh: float) -> dict[str, object]:
-    attacker = load_experiment(experiment).papers_attacker
-    return {
-        "utility": utility,
-        "utility_chance": 0.5,
+def made_up(secret: str, utility: float, joint: float, fresh: float) -> dict[str, object]:
+    told = {
         "joint": joint + 0.1,
         "joint_rounded": joint,
         "fresh": fresh,
         "fresh_attack": "MLP, all",
         "floor": None,
-        "history": {"round": [5], "utility": [0.7], "adversary": [0.3], "probe": [None]},
+        "history": {"adversary": [0.3], "probe": [None]},
         "map": None,
-        "attacks": {attacker: fresh - 0.01},
+        "attacks": {papers_attacker(secret): fresh - 0.01},
         "chance": 0.3,
-        "class_matched": None,
+        "class_matched": 0.9,
         "balanced": 0.2,
         "flags": [],
     }
+    kept = {"utility": utility, "utility_chance": 0.5, "history": {"round": [5], "utility": [0.7]}}
+    return kept | {"secrets": {secret: told}}
 
 
 def test_a_whole_table_from_saved_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(cell: Cell, folder: Path) -> None:
-        write_result(cell, folder, made_up("table2", 0.80 + cell.seed / 1000, 0.28, 0.6))
+        write_result(cell, folder, made_up("labels", 0.80 + cell.seed / 1000, 0.28, 0.6))
 
     monkeypatch.setattr(reproduce_module, "run_cell", run)
     counts: list[tuple[int, int]] = []
@@ -297,7 +298,7 @@ def test_a_whole_table_from_saved_results(tmp_path: Path, monkeypatch: pytest.Mo
     record = json.loads((tmp_path / "table2.json").read_text())
     assert [row["variant"] for row in record["rows"]] == ["unprotected", "published", "minimax", "club", "kernel"]
     assert record["rows"][3]["utility"]["value"] == pytest.approx(0.801)
-    assert record["rows"][3]["history"]["adversary"] == [0.3]
+    assert record["rows"][3]["history"] == {"round": [5], "utility": [0.7], "adversary": [0.3], "probe": [None]}
     parsed = list(csv.DictReader(io.StringIO((tmp_path / "table2.csv").read_text())))
     assert float(parsed[3]["utility"]) == pytest.approx(0.801)
     assert r"79.4 & 80.1 $\pm$ 0.2" in (tmp_path / "table2.tex").read_text()
@@ -310,7 +311,7 @@ def test_an_adversary_that_is_reliably_wrong_about_links_has_told_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(cell: Cell, folder: Path) -> None:
-        write_result(cell, folder, made_up("table3", 0.80, 0.1 if cell.seed else 0.9, 0.95) | {"class_matched": 0.9})
+        write_result(cell, folder, made_up("links", 0.80, 0.1 if cell.seed else 0.9, 0.95))
 
     monkeypatch.setattr(reproduce_module, "run_cell", run)
     asked = Asked(["cora"], ["gcn"], seeds=3)

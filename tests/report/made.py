@@ -45,6 +45,7 @@ def row(rng: np.random.Generator, variant: str, dataset: str, encoder: str, trad
         "variant": variant,
         "dataset": dataset,
         "encoder": encoder,
+        "secret": "labels",
         "tradeoff": tradeoff,
         "seeds": 10,
         "utility": estimate(utility),
@@ -66,13 +67,12 @@ def row(rng: np.random.Generator, variant: str, dataset: str, encoder: str, trad
 def experiment(name: str, tradeoffs: Sequence[float] = (0.5,), variants: Sequence[str] = VARIANTS) -> dict[str, Any]:
     rng = np.random.default_rng(sum(map(ord, name)))
     return {
-        "schema": "graphveil/experiment/1",
+        "schema": "graphveil/experiment/2",
         "name": name,
         "title": f"{name.capitalize()}: link prediction, labels hidden",
         "utility": "links",
-        "secret": "labels",
-        "metrics": {"utility": "auc", "secret": "accuracy"},
-        "papers_attacker": "logistic regression, few",
+        "metric": "auc",
+        "secrets": [{"secret": "labels", "metric": "accuracy", "papers_attacker": "logistic regression, few"}],
         "versions": {"graphveil": "0.1.0", "torch": "2.13.0"},
         "config": {"split": "paper", "variants": {"club": {"steps": 5, "nothing": None}}},
         "failed": [],

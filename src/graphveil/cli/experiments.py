@@ -94,7 +94,7 @@ def reproduce(
 
 @app.command(
     epilog="Examples:  graphveil sweep cora --utility links --secret labels --tradeoff 0.5,0.9,1 --out runs/sweep"
-    "      graphveil sweep people/ --secret gender --out runs/people"
+    "      graphveil sweep people/ --secret gender --secret city --out runs/people"
 )
 @takes_graph
 def sweep(
@@ -114,7 +114,8 @@ def sweep(
 ) -> None:
     """Train and audit a graph at many trade-offs, to choose an operating point that can be defended.
 
-    Each training and its audit is one cell, in one file: a stopped run goes on where it was, and nothing is done twice.
+    Each training and its audits are one cell, in one file: a stopped run goes on where it was, and nothing is done
+    twice. Several secrets are hidden at once, and each is audited and has a table and curves of its own.
     """
     from graphveil.data import check_targets, digest
     from graphveil.data.split import default_message_edges, draw_split
@@ -122,11 +123,9 @@ def sweep(
     from graphveil.experiments.reproduce import Asked
 
     secrets = secret or ["labels"]
-    if len(secrets) > 1:
-        raise GraphveilError(f"sweep was given {len(secrets)} secrets and takes one: protect takes several at once.")
     opened = open_and_show(graph, reading, None, (utility, *secrets), secrets)
     kind = split or opened.default_split
-    experiment = spec.sweep(opened.title, utility, secrets[0], encoder, objective, tradeoff, kind)
+    experiment = spec.sweep(opened.title, utility, secrets, encoder, objective, tradeoff, kind)
     if opened.reading is not None:
         source = spec.Source(opened.name, json.dumps(asdict(opened.reading)), digest(opened.graph))
         experiment = replace(experiment, source=source)
@@ -140,8 +139,8 @@ def run_experiments(
     chosen: "dict[str, Experiment]", asked: "Asked", out: Path, jobs: int | None, device: str
 ) -> "tuple[dict[str, list[Row]], int]":
     """Run and show experiments one after the other, and report them; gives their rows, and how many cells failed."""
+    from graphveil.experiments.forms import brief
     from graphveil.experiments.reproduce import run_experiment
-    from graphveil.experiments.tables import BRIEF, brief
     from graphveil.progress import show_cells
 
     found, failures = {}, 0
@@ -154,12 +153,9 @@ def run_experiments(
         except KeyboardInterrupt:
             fail(f"interrupted; the same command goes on with what is in {out}.", code=130)
         found[name] = rows
-        show_table(experiment.title, BRIEF, brief(rows))
+        show_table(experiment.title, *brief(rows))
         for cell, fault in failed:
-            console.print(
-                f"failed: {cell.dataset} {cell.encoder} {cell.objective} {cell.tradeoff:g} seed {cell.seed}: {fault}",
-                markup=False,
-            )
+            console.print(f"failed: {cell}: {fault}", markup=False)
         failures += len(failed)
     report_results(out, out / "report.html")
     return found, failures

@@ -26,11 +26,12 @@ from graphveil.experiments.spec import Source
 from graphveil.files import read_json, write_json
 from graphveil.review import utility_of
 from graphveil.together import fit_together
-from graphveil.training.history import Round
+from graphveil.training.history import Round, numbered
 from graphveil.training.recipes import Adversary, default_recipe
-from graphveil.veil import ALGORITHM, Score, Veil, versions
+from graphveil.training.score import Score
+from graphveil.veil import ALGORITHM, Veil, versions
 
-SCHEMA = "graphveil/cell/3"
+SCHEMA = "graphveil/cell/4"
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Cell:
     dataset: str
     encoder: str
     utility: str
-    secret: str
+    secrets: tuple[str, ...]
     objective: str
     tradeoff: float
     adversary: str | None
@@ -61,20 +62,23 @@ class Cell:
     rounds: int | None = None
     source: Source | None = None
 
+    def __str__(self) -> str:
+        return f"{self.dataset} {self.encoder} {self.objective} {self.tradeoff:g} seed {self.seed}"
+
     def graph(self) -> Data:
         """What is trained on; a graph of somebody's own that has changed since is refused."""
         return _open(self.dataset, self.source)
 
     def veil(self) -> Veil:
         """The estimator of this cell."""
-        recipe = default_recipe(self.utility, self.encoder)
+        recipe = default_recipe(self.utility, self.encoder, self.objective)
         recipe = recipe.but(rounds=self.length * recipe.rounds, patience=self.length * recipe.patience)
         if self.rounds is not None:
             recipe = recipe.but(rounds=self.rounds, warmup=0)
         adversary = Adversary(self.adversary, self.steps, self.knows)  # type: ignore[arg-type]
         return Veil(
             self.utility,
-            self.secret,
+            self.secrets,
             self.encoder,
             self.tradeoff,
             self.objective,
@@ -86,7 +90,7 @@ class Cell:
 
     def parts(self, graph: Data) -> Split:
         """The split of this cell."""
-        return draw_split(self.split, graph, self.seed, self.message_edges, (self.utility, self.secret))
+        return draw_split(self.split, graph, self.seed, self.message_edges, (self.utility, *self.secrets))
 
     @property
     def key(self) -> str:
@@ -97,8 +101,9 @@ class Cell:
 
     def file(self, folder: Path) -> Path:
         """Where the result lies."""
-        name = re.sub("[^A-Za-z0-9]+", "-", self.dataset)[:60]  # it may be a file's
-        words = (name, self.encoder, self.utility, self.objective, f"{self.tradeoff:g}", self.seed)
+        # somebody's own names, which may hold anything
+        dataset, utility = (re.sub("[^A-Za-z0-9]+", "-", name)[:60] for name in (self.dataset, self.utility))
+        words = (dataset, self.encoder, utility, self.objective, f"{self.tradeoff:g}", self.seed)
         return folder / f"{'-'.join(map(str, words))}-{self.key[:12]}.json"
 
 
@@ -152,37 +157,34 @@ def train(cells: Sequence[Cell]) -> list[Trained]:
 
 
 def finish(trained: Trained, folder: Path) -> None:
-    """Audit, and write the result."""
-    cell, score = trained.cell, trained.score
+    """Audit each secret, and write the result."""
+    cell, score, history = trained.cell, trained.score, trained.history
     graph = cell.graph()
     split = cell.parts(graph)
-    (joint,) = score.secrets
-    context = Context(joint.value, utility_of(cell.utility, score.utility, graph, split))
-    found = audit(trained.z, graph, split, cell.secret, "quick", cell.seed, context=context)
-    picture = draw(found.secret, trained.z) if cell.seed == 0 else None
-    result = summary(found) | {"joint_rounded": joint.rounded}
-    write_result(cell, folder, result | {"history": curves(trained.history), "map": picture})
+    utility = utility_of(cell.utility, score.utility, graph, split)
+    told = {}
+    for number, joint in enumerate(score.secrets):
+        found = audit(trained.z, graph, split, joint.secret, "quick", cell.seed, context=Context(joint.value, utility))
+        told[joint.secret] = summary(found) | {
+            "joint_rounded": joint.rounded,
+            "history": {name: curve(history, numbered(name, number)) for name in ("adversary", "probe")},
+            "map": draw(found.secret, trained.z) if cell.seed == 0 else None,
+        }
+    kept = {"utility": utility.value, "utility_chance": utility.chance}
+    rounds = {name: curve(history, name) for name in ("round", "utility")}
+    write_result(cell, folder, kept | {"history": rounds, "secrets": told})
 
 
-def curves(history: Sequence[Round]) -> dict[str, Sequence[float | None]]:
-    """The validation readings of the rounds that were evaluated."""
-    evaluated = [done for done in history if not math.isnan(done.utility)]
-
-    def column(name: str) -> list[float | None]:
-        values = [float(done.row()[name]) for done in evaluated]
-        return [None if math.isnan(value) else round(value, 4) for value in values]
-
-    readings = {name: column(name) for name in ("utility", "adversary", "probe")}
-    return {"round": [done.round for done in evaluated], **readings}
+def curve(history: Sequence[Round], name: str) -> list[float | None]:
+    """A column of the history, in the rounds that were evaluated."""
+    values = [done.row()[name] for done in history if not math.isnan(done.utility)]
+    return [None if math.isnan(value) else round(value, 4) for value in values]
 
 
 def summary(found: Audit) -> dict[str, Any]:
     """What the tables need of an audit."""
-    utility, matched, balanced = found.context.utility, found.class_matched, found.most_balanced
-    assert utility is not None
+    matched, balanced = found.class_matched, found.most_balanced
     return {
-        "utility": utility.value,
-        "utility_chance": utility.chance,
         "joint": found.context.joint,
         "fresh": found.strongest.headline.value,
         "fresh_attack": found.strongest.attack,

@@ -5,7 +5,8 @@ from pathlib import Path
 from statistics import fmean
 
 from graphveil.errors import GraphveilError
-from graphveil.experiments.tables import SECRET_MARGIN, UTILITY_MARGIN, Row, markdown, percent
+from graphveil.experiments.forms import markdown, percent
+from graphveil.experiments.tables import SECRET_MARGIN, UTILITY_MARGIN, Row
 from graphveil.files import write_text
 
 Tables = Mapping[str, Sequence[Row]]

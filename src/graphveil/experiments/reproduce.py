@@ -7,9 +7,10 @@ from pathlib import Path
 
 from graphveil.errors import GraphveilError, unknown
 from graphveil.experiments.cells import Cell, Trained, finish, read_result, train
+from graphveil.experiments.forms import comma_separated, latex, markdown
 from graphveil.experiments.saved import experiment_record
 from graphveil.experiments.spec import Experiment, Variant
-from graphveil.experiments.tables import Row, comma_separated, latex, markdown, row
+from graphveil.experiments.tables import Row, row
 from graphveil.experiments.workers import Workers
 from graphveil.files import hold_lock, write_json, write_text
 from graphveil.training.inputs import pick_device
@@ -67,7 +68,8 @@ def run_experiment(
             for key, group in groups.items()
         }
         found = {key: results for key, results in found.items() if results}
-        rows = [row(experiment, key, results, judge=asked.rounds is None) for key, results in found.items()]
+        keys = [(key, secret) for key in found for secret in experiment.secrets]
+        rows = [row(experiment, key, secret, found[key], judge=asked.rounds is None) for key, secret in keys]
         for suffix, text in (
             ("md", markdown(rows)),
             ("csv", comma_separated(rows)),
@@ -76,7 +78,8 @@ def run_experiment(
             write_text(out / f"{name}.{suffix}", text)
         write_json(
             out / f"{name}.json",
-            experiment_record(name, experiment, rows, list(found.values()), failed) | {"asked": asdict(asked)},
+            experiment_record(name, experiment, rows, [found[key] for key, _ in keys], failed)
+            | {"asked": asdict(asked)},
         )
     return rows, failed
 
@@ -107,7 +110,7 @@ def cells(experiment: Experiment, asked: Asked, device: str = "cpu") -> dict[tup
                             dataset=dataset,
                             encoder=encoder,
                             utility=experiment.utility,
-                            secret=experiment.secret,
+                            secrets=tuple(experiment.secrets),
                             objective=variant.objective,
                             tradeoff=tradeoff,
                             adversary=variant.adversary[encoder],

@@ -5,10 +5,10 @@ from dataclasses import asdict
 from typing import Any
 
 from graphveil.experiments.cells import Cell, made_with
-from graphveil.experiments.spec import Experiment
+from graphveil.experiments.spec import Experiment, papers_attacker
 from graphveil.experiments.tables import Row
 
-SCHEMA = "graphveil/experiment/1"
+SCHEMA = "graphveil/experiment/2"
 
 
 def experiment_record(
@@ -25,26 +25,30 @@ def experiment_record(
     """
     shown = []
     for row, of_seeds in zip(rows, results, strict=True):
-        pictured = next((result for result in of_seeds if result["map"] is not None), of_seeds[0])
-        drawn = pictured["map"] if row in _worth_a_picture(rows, row) else None
+        first, told = of_seeds[0], of_seeds[0]["secrets"][row.secret]
+        drawn = told["map"] if row in _worth_a_picture(rows, row) else None
         points = drawn and drawn["after"] | {"class": drawn["class"], "names": drawn["names"]}
-        shown.append(asdict(row) | {"verdict": row.verdict, "history": pictured["history"], "map": points})
+        history = first["history"] | told["history"]
+        shown.append(asdict(row) | {"verdict": row.verdict, "history": history, "map": points})
     return {
         "schema": SCHEMA,
         "name": name,
         "title": experiment.title,
         "utility": experiment.utility,
-        "secret": experiment.secret,
-        "metrics": {
-            role: "auc" if target == "links" else "accuracy"
-            for role, target in (("utility", experiment.utility), ("secret", experiment.secret))
-        },
-        "papers_attacker": experiment.papers_attacker,
+        "metric": _metric(experiment.utility),
+        "secrets": [
+            {"secret": secret, "metric": _metric(secret), "papers_attacker": papers_attacker(secret)}
+            for secret in experiment.secrets
+        ],
         "versions": made_with(),
         "config": asdict(experiment) | {"source": experiment.source and experiment.source.digest},  # not where it lies
         "failed": [{"cell": str(cell), "fault": fault} for cell, fault in failed],
         "rows": shown,
     }
+
+
+def _metric(target: str) -> str:
+    return "auc" if target == "links" else "accuracy"
 
 
 def _worth_a_picture(rows: Sequence[Row], row: Row) -> list[Row]:
@@ -53,5 +57,5 @@ def _worth_a_picture(rows: Sequence[Row], row: Row) -> list[Row]:
     return [max(alike, key=lambda one: one.tradeoff), min(alike, key=lambda one: abs(one.tradeoff - 0.5))]
 
 
-def _cell(row: Row) -> tuple[str, str, str]:
-    return row.variant, row.dataset, row.encoder
+def _cell(row: Row) -> tuple[str, ...]:
+    return row.variant, row.dataset, row.encoder, row.secret

@@ -47,20 +47,18 @@ class Experiment:
 
     Args:
         source: of the one data set, if it is somebody's own.
-        papers_attacker: the fresh attack that is the paper's own on finished representations.
-        published: [utility, secret] in percent, by "unprotected" or "protected", data set and encoder.
+        published: [utility, the one secret] in percent, by "unprotected" or "protected", data set and encoder.
     """
 
     title: str
     utility: str
-    secret: str
+    secrets: Sequence[str]
     datasets: Sequence[str]
     encoders: Sequence[str]
     split: str
     message_edges: str
     seeds: int
     variants: Mapping[str, Variant]
-    papers_attacker: str
     published: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]]
     source: Source | None = None
 
@@ -72,7 +70,13 @@ class Experiment:
 
 
 def sweep(
-    dataset: str, utility: str, secret: str, encoder: str, objective: str, tradeoffs: str, split: str
+    dataset: str,
+    utility: str,
+    secrets: Sequence[str],
+    encoder: str,
+    objective: str,
+    tradeoffs: str,
+    split: str,
 ) -> Experiment:
     """One graph, one encoder, one objective, many trade-offs (numbers with commas), against the default adversary."""
     for kind, given, known in (
@@ -89,18 +93,22 @@ def sweep(
     if any(not 0 <= value <= 1 for value in numbers):
         raise GraphveilError(f"trade-offs {tradeoffs!r}: expected numbers from 0 (hide all) to 1 (keep all).")
     return Experiment(
-        title=f"{dataset}, {encoder}, {objective}: {utility} kept, {secret} hidden",
+        title=f"{dataset}, {encoder}, {objective}: {utility} kept, {' and '.join(secrets)} hidden",
         utility=utility,
-        secret=secret,
+        secrets=secrets,
         datasets=[dataset],
         encoders=[encoder],
         split=split,
         message_edges=default_message_edges(utility),
         seeds=5,
         variants={objective: Variant(objective, numbers, {encoder: None}, steps=5, knows="all")},
-        papers_attacker="bilinear" if secret == "links" else "logistic regression, few",
         published={},
     )
+
+
+def papers_attacker(secret: str) -> str:
+    """The fresh attack that is the paper's own on finished representations."""
+    return "bilinear" if secret == "links" else "logistic regression, few"
 
 
 def load_experiment(name: str) -> Experiment:

@@ -23,7 +23,7 @@ from graphveil.report.parts import (
     plain,
     points,
 )
-from graphveil.report.results import Experiment, Row, Words
+from graphveil.report.results import Experiment, Row, Told, Words
 
 MOST_CURVES = 36
 LONGEST = 60
@@ -47,7 +47,7 @@ def comparison_page(experiments: Sequence[Experiment | Words]) -> Page:
         verdict=None,
         facts=[],
         summary=[_counts(run)] if rows else [],
-        sections=[_section(one) if isinstance(one, Experiment) else _words(one) for one in experiments],
+        sections=[section for one in experiments for section in _sections(one)],
     )
 
 
@@ -67,7 +67,7 @@ def _answer(rows: Sequence[Row], failed: Sequence[tuple[str, str]]) -> list[str]
         sentences.append("In no cell does a fresh attacker read more than the paper's protocol.")
     elif worst is not None:
         sentences.append(
-            f"The paper's protocol understates the leak most for {worst.variant} on {worst.cell} at λ"
+            f"The paper's protocol understates the leak of {worst.secret} most for {worst.variant} on {worst.cell} at λ"
             f" {plain(worst.tradeoff)}: its adversary reads {give_or_take(worst.protocol)} %, a fresh attacker"
             f" {give_or_take(worst.fresh)} % ({points(worst.gap)})."
         )
@@ -90,14 +90,16 @@ def _counts(experiments: Sequence[Experiment]) -> Table:
     ]
     lines: list[list[str]] = []
     for one in experiments:
-        for variant in dict.fromkeys(row.variant for row in one.rows):
-            rows = [row for row in one.rows if row.variant == variant]
+        several = len(one.secrets) > 1
+        for secret, variant in dict.fromkeys((row.secret, row.variant) for row in one.rows):
+            rows = [row for row in one.rows if (row.secret, row.variant) == (secret, variant)]
             counts = Counter(row.verdict for row in rows)
             judged = [row for row in rows if row.fresh and row.chance is not None and (row.seeds or 0) >= 2]
             told = sum(row.fresh.low > row.chance for row in judged if row.fresh and row.chance is not None)
             worst = _worst(rows)
             lines.append(
-                [f"{one.name or one.title} · {variant}", str(len(rows)), *(str(counts[name]) for name in VERDICTS)]
+                [" · ".join([one.name or one.title, *([secret] if several else []), variant]), str(len(rows))]
+                + [str(counts[name]) for name in VERDICTS]
                 + [f"{told} of {len(judged)}" if judged else MISSING]
                 + ([points(worst.gap), f"{worst.cell} · λ {plain(worst.tradeoff)}"] if worst else [MISSING, MISSING])
             )
@@ -114,22 +116,35 @@ def _worst(rows: Sequence[Row]) -> Row | None:
     return max(able, key=lambda row: row.gap or 0.0, default=None)
 
 
-def _section(one: Experiment) -> Section:
-    attacker = f" The paper's attacker on unprotected embeddings: {one.papers_attacker}." if one.papers_attacker else ""
-    kept, hidden = (metric_name(one.metrics[name]) or "metric unknown" for name in ("utility", "secret"))
-    parts: list[Part] = [Prose([f"Kept: {one.utility} ({kept}). Hidden: {one.secret} ({hidden}).{attacker}"])]
+def _sections(one: Experiment | Words) -> list[Section]:
+    """One for each secret."""
+    return [_words(one)] if isinstance(one, Words) else [_section(one, told) for told in one.secrets]
+
+
+def _section(one: Experiment, told: Told) -> Section:
+    parts: list[Part] = [Prose([_about(one, told)])]
     if one.failed:
         parts.append(Table("Failed cells", [Column("cell", "name"), Column("fault", "text")], one.failed))
-    if one.rows:
-        table = _table(one)
-        parts.append(table if len(one.rows) <= LONGEST else Fold(f"{table.title}: {len(one.rows)} rows", [table]))
-        parts += _charts(one)
+    if told.rows:
+        table = _table(one, told)
+        parts.append(table if len(told.rows) <= LONGEST else Fold(f"{table.title}: {len(told.rows)} rows", [table]))
+        parts += _charts(one, told)
     config = [details("Configuration", one.config), details("Versions", one.versions)]
-    return Section(one.title, [*parts, *config])
+    title = one.title if len(one.secrets) == 1 else f"What is told of {told.secret}"
+    return Section(title, [*parts, *config])
 
 
-def _table(one: Experiment) -> Table:
-    utility, secret = f"utility: {one.utility}", f"secret: {one.secret}"
+def _about(one: Experiment, told: Told) -> str:
+    kept, hidden = (metric_name(metric) or "metric unknown" for metric in (one.metric, told.metric))
+    others = [other.secret for other in one.secrets if other.secret != told.secret]
+    along = f", and {' and '.join(others)} along with it" if others else ""
+    sentence = f"Kept: {one.utility} ({kept}). Hidden: {told.secret} ({hidden}){along}."
+    attacker = f" The paper's attacker on unprotected embeddings: {told.papers_attacker}."
+    return sentence + (attacker if told.papers_attacker else "")
+
+
+def _table(one: Experiment, told: Told) -> Table:
+    utility, secret = f"utility: {one.utility}", f"secret: {told.secret}"
     columns = [
         Column("cell", "name"),
         Column("variant", "text"),
@@ -142,7 +157,8 @@ def _table(one: Experiment) -> Table:
         Column("flagged"),
     ]
     note = "In percent, ± half of the 95 % interval over seeds. Gap: what the fresh attack reads beyond the protocol."
-    return Table("The paper, its protocol here, and a fresh attacker", columns, [_line(row) for row in one.rows], note)
+    lines = [_line(row) for row in told.rows]
+    return Table("The paper, its protocol here, and a fresh attacker", columns, lines, note)
 
 
 def _line(row: Row) -> list[str | Mark]:
@@ -168,34 +184,32 @@ def _line(row: Row) -> list[str | Mark]:
     ]
 
 
-def _charts(one: Experiment) -> list[Part]:
+def _charts(one: Experiment, told: Told) -> list[Part]:
     parts: list[Part] = []
     names = (f"utility: {one.utility}", "joint adversary", "strongest fresh attack")
-    for variant in dict.fromkeys(row.variant for row in one.rows):
-        rows = [row for row in one.rows if row.variant == variant]
+    for variant in dict.fromkeys(row.variant for row in told.rows):
+        rows = [row for row in told.rows if row.variant == variant]
         if len({row.tradeoff for row in rows} - {None}) >= 3:
             parts.append(tradeoff_curves(variant, rows, names))
-    parts.append(utility_against_leak(one.rows, one.utility, one.secret))
-    if curves := _curves(one):
+    parts.append(utility_against_leak(told.rows, one.utility, told.secret))
+    if curves := _curves(told.rows, one.name):
         parts.append(Fold(f"Training curves: {len(curves.panels)}", [curves]))
-    if pictures := _maps(one.rows):
+    if pictures := _maps(told.rows):
         parts.append(Fold("Maps of the embeddings, before and after", pictures))
     return parts
 
 
-def _curves(one: Experiment) -> Figure | None:
+def _curves(rows: Sequence[Row], name: str) -> Figure | None:
     """One training of every variant and cell: that of the middle trade-off."""
     chosen: dict[tuple[str, str], Row] = {}
-    for row in sorted(one.rows, key=lambda row: abs((row.tradeoff or 0.0) - 0.5)):
+    for row in sorted(rows, key=lambda row: abs((row.tradeoff or 0.0) - 0.5)):
         if row.history is not None:
             chosen.setdefault((row.variant, row.cell), row)
-    shown = [row for row in one.rows if chosen.get((row.variant, row.cell)) is row]
-    with_history = sum(row.history is not None for row in one.rows)
+    shown = [row for row in rows if chosen.get((row.variant, row.cell)) is row]
+    with_history = sum(row.history is not None for row in rows)
     note = ""
     if len(shown[:MOST_CURVES]) < with_history:
-        note = (
-            f"{len(shown[:MOST_CURVES])} of {with_history} trainings; all are in {one.name or 'the experiment'}.json."
-        )
+        note = f"{len(shown[:MOST_CURVES])} of {with_history} trainings; all are in {name or 'the experiment'}.json."
     titles = [(f"{row.cell} · {row.variant} · λ {plain(row.tradeoff)}", row.history) for row in shown[:MOST_CURVES]]
     histories = [(title, history) for title, history in titles if history is not None]
     return training_curves(histories, note) if histories else None
@@ -206,7 +220,7 @@ def _maps(rows: Sequence[Row]) -> list[Part]:
     pictures: list[Part] = []
     for dataset in dict.fromkeys(row.dataset for row in rows if row.map):
         these = [row for row in rows if row.map and row.dataset == dataset]
-        these.sort(key=lambda row: (row.encoder, row.variant != UNPROTECTED))
+        these.sort(key=lambda row: (row.encoder, row.variant != UNPROTECTED, -(row.tradeoff or 0.0)))
         places = [
             replace(row.map, title=f"{row.encoder} · {row.variant} · λ {plain(row.tradeoff)}")
             for row in these

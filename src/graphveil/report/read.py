@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from graphveil.errors import GraphveilError
 from graphveil.files import read_json
 from graphveil.report.checks import Fields, Reading
-from graphveil.report.results import Attack, Audit, Beside, Experiment, Hidden, History, Points, Row, Run, Words
+from graphveil.report.results import Attack, Audit, Beside, Experiment, Hidden, History, Points, Row, Run, Told, Words
 
 KEPT_BACK = ("config", "versions", "graph", "reading", "encoding", "features")
 """What of a run's record has a place of its own, or is the owner's: where the graph lies, and the words in it."""
@@ -199,20 +199,24 @@ def _histories(file: Path, secrets: Sequence[str]) -> dict[str, History]:
 
 
 def _experiment(fields: Fields) -> Experiment:
-    _check_schema(fields, "graphveil/experiment/1")
-    metrics = fields.inner("metrics") or Fields({}, "metrics")
+    _check_schema(fields, "graphveil/experiment/2")
+    rows = [_row(one) for one in fields.objects("rows")]
     return Experiment(
         name=fields.text("name"),
         title=fields.text("title") or fields.text("name"),
         utility=fields.text("utility"),
-        secret=fields.text("secret"),
-        metrics={name: metrics.text(name) for name in ("utility", "secret")},
-        papers_attacker=fields.text("papers_attacker"),
-        rows=[_row(one) for one in fields.objects("rows")],
+        metric=fields.text("metric"),
+        secrets=[_told(one, rows) for one in fields.objects("secrets")],
         failed=[(one.text("cell"), one.text("fault")) for one in fields.objects("failed")],
         config=_printed(fields.content.get("config")),
         versions=_printed(fields.content.get("versions")),
     )
+
+
+def _told(fields: Fields, rows: Sequence[Row]) -> Told:
+    secret = fields.text("secret")
+    own = [row for row in rows if row.secret == secret]
+    return Told(secret, fields.text("metric"), fields.text("papers_attacker"), own)
 
 
 def _row(fields: Fields) -> Row:
@@ -223,6 +227,7 @@ def _row(fields: Fields) -> Row:
         variant=fields.text("variant"),
         dataset=fields.text("dataset"),
         encoder=fields.text("encoder"),
+        secret=fields.text("secret"),
         tradeoff=fields.number("tradeoff"),
         seeds=fields.number("seeds"),
         utility=fields.reading("utility"),

@@ -109,11 +109,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Row:
-    """One cell of an experiment over its seeds."""
+    """One cell of an experiment over its seeds, and what is told of one secret there."""
 
     variant: str
     dataset: str
     encoder: str
+    secret: str
     tradeoff: float | None
     seeds: float | None
     utility: Reading | None
@@ -140,19 +141,32 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Told:
+    """What an experiment tells of one secret."""
+
+    secret: str
+    metric: str
+    papers_attacker: str
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A table or a figure of the paper, or a sweep."""
 
     name: str
     title: str
     utility: str
-    secret: str
-    metrics: Mapping[str, str]
-    papers_attacker: str
-    rows: Sequence[Row]
+    metric: str
+    secrets: Sequence[Told]
     failed: Sequence[tuple[str, str]]
     config: str
     versions: str
+
+    @property
+    def rows(self) -> list[Row]:
+        """Of all secrets."""
+        return [row for told in self.secrets for row in told.rows]
 
 
 @dataclass(frozen=True)

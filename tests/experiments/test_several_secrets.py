@@ -1,0 +1,173 @@
+"""A sweep that hides two secrets of somebody's own graph: trained once, audited each, and told apart everywhere."""
+
+import csv
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphveil import cli
+from graphveil.experiments.forms import brief, comma_separated, latex, markdown
+from tests.experiments.made import PLAIN
+from tests.experiments.test_reproduce import TINY
+from tests.report.conftest import parse
+
+TRADEOFFS = ("0", "0.5", "1")
+Sweep = Callable[[], str]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two tables: the gender is in a column and in the links, and the city is nowhere."""
+    random = np.random.default_rng(0)
+    gender, city = random.integers(0, 2, 200), random.integers(0, 3, 200)
+    score, noise = gender + random.normal(0, 0.1, 200), random.normal(size=200)
+    people = [
+        f"p{i},{score[i]:.3f},{noise[i]:.3f},{'fm'[gender[i]]},{('Bern', 'Chur', 'Genf')[city[i]]}" for i in range(200)
+    ]
+    links = [f"p{a},p{b}" for a, b in random.integers(0, 200, (2000, 2)) if a < b and gender[a] == gender[b]]
+    folder = tmp_path_factory.mktemp("several")
+    (folder / "people").mkdir()
+    (folder / "people" / "nodes.csv").write_text("\n".join(["id,score,noise,gender,city", *people]))
+    (folder / "people" / "edges.csv").write_text("\n".join(["source,target", *links]))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sweep(folder: Path) -> Sweep:
+    """The same command again; gives what it says."""
+    given = ["sweep", folder / "people", "--secret", "gender", "--secret", "city", "--tradeoff", ",".join(TRADEOFFS)]
+    few = ["--seeds", "1", "--rounds", "25", "--jobs", "1", "--out", folder / "out"]
+
+    def call() -> str:
+        with pytest.MonkeyPatch.context() as patch, (folder / "said").open("w") as said:
+            patch.setenv("COLUMNS", "80")
+            patch.setattr(sys, "argv", ["graphveil", *map(str, [*given, *few])])
+            patch.setattr(sys, "stdout", said)
+            with pytest.raises(SystemExit) as left:
+                cli.run()
+            assert not left.value.code
+        return (folder / "said").read_text()
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def said(sweep: Sweep) -> str:
+    return sweep()
+
+
+@pytest.fixture
+def results(said: str, folder: Path) -> dict[float, dict[str, Any]]:
+    """What the cells' files hold, by trade-off."""
+    read = [json.loads(file.read_text()) for file in sorted((folder / "out" / "cells").glob("[!.]*.json"))]
+    return {result["cell"]["tradeoff"]: result for result in read}
+
+
+def test_one_training_and_an_audit_of_each_secret(results: dict[float, dict[str, Any]]) -> None:
+    """Where nothing is hidden, whoever reads gender finds what was planted, and whoever reads city guesses."""
+    assert sorted(results) == [0, 0.5, 1]
+    for result in results.values():
+        assert result["cell"]["secrets"] == ["gender", "city"]
+        assert list(result["secrets"]) == ["gender", "city"]
+        rounds = len(result["history"]["round"])
+        assert rounds == len(result["history"]["utility"]) > 3
+        assert all(len(told["history"]["adversary"]) == rounds for told in result["secrets"].values())
+    gender, city = results[1]["secrets"].values()
+    assert city["chance"] < 0.45 < gender["chance"] < 0.6
+    for reader in ("joint", "fresh"):
+        assert gender[reader] > 0.9
+        assert city[reader] < city["chance"] + 0.12
+    assert gender["history"]["adversary"][-1] > 0.9
+    assert city["history"]["adversary"][-1] < 0.6
+    assert gender["map"]["names"] == ["f", "m"]
+    assert city["map"]["names"] == ["Bern", "Chur", "Genf"]
+
+
+def test_every_form_tells_the_secrets_apart(said: str, results: dict[float, dict[str, Any]], folder: Path) -> None:
+    out = folder / "out"
+    rows = list(csv.DictReader((out / "sweep.csv").read_text().splitlines()))
+    assert [(row["lambda"], row["secret"]) for row in rows] == [
+        (tradeoff, secret) for tradeoff in ("0.0", "0.5", "1.0") for secret in ("gender", "city")
+    ]
+    for row in rows:
+        result = results[float(row["lambda"])]
+        assert float(row["utility"]) == result["utility"]
+        assert float(row["fresh"]) == result["secrets"][row["secret"]]["fresh"]
+    record = json.loads((out / "sweep.json").read_text())
+    assert [row["secret"] for row in record["rows"]] == [row["secret"] for row in rows]
+    assert [(one["secret"], one["papers_attacker"]) for one in record["secrets"]] == [
+        ("gender", "logistic regression, few"),
+        ("city", "logistic regression, few"),
+    ]
+    _, *tables = (out / "sweep.md").read_text().split("### ")
+    assert [table.split("\n")[0] for table in tables] == ["gender", "city"]
+    assert [table.count("\n| kernel | people | gcn |") for table in tables] == [3, 3]
+    assert (out / "sweep.tex").read_text().count(r"\begin{table}") == 2
+    for tradeoff in TRADEOFFS:
+        told = results[float(tradeoff)]
+        for secret, one in told["secrets"].items():
+            words = [tradeoff, f"{100 * told['utility']:.1f}", secret, f"{100 * one['joint_rounded']:.1f}"]
+            assert [*words, f"{100 * one['fresh']:.1f}", f"{100 * one['chance']:.1f}"] in _cells(said)
+
+
+def test_the_page_has_the_curves_of_each_secret(said: str, folder: Path) -> None:
+    page = parse(folder / "out" / "report.html")
+    assert page.all("h1")[0].text == "people, gcn, kernel: links kept, gender and city hidden"
+    assert [one.text for one in page.all("h2")] == ["In short", "What is told of gender", "What is told of city"]
+    for section, secret, classes in zip(page.all("section")[1:], ("gender", "city"), (2, 3), strict=True):
+        assert f"Hidden: {secret} (accuracy), and" in section.text
+        titles = [one.text for one in section.all("figcaption")]
+        assert sum("Trade-off curves: kernel" in title for title in titles) == 1
+        (places,) = (figure for figure in section.all("figure") if "Embeddings of people" in figure.text)
+        (legend,) = (one for one in places.all("ul") if one.attributes.get("class") == "legend")
+        assert len(legend.all("li")) == classes
+
+
+def test_a_second_run_trains_what_is_not_there_and_nothing_else(said: str, folder: Path, sweep: Sweep) -> None:
+    files = {file: file.read_bytes() for file in (folder / "out" / "cells").glob("[!.]*.json")}
+    table = (folder / "out" / "sweep.json").read_bytes()
+    torn, *kept = files
+    torn.write_bytes(files[torn][:200])
+    when = {file: file.stat().st_mtime_ns for file in kept}
+    assert sweep() == said
+    assert {file: file.stat().st_mtime_ns for file in kept} == when
+    assert {file: file.read_bytes() for file in (folder / "out" / "cells").glob("[!.]*.json")} == files
+    assert (folder / "out" / "sweep.json").read_bytes() == table
+
+
+def test_other_secrets_are_another_cell() -> None:
+    pair = replace(TINY, secrets=("gender", "city"))
+    keys = {pair.key, replace(pair, secrets=("city", "gender")).key, replace(pair, secrets=("gender",)).key}
+    assert len(keys) == 3
+
+
+@pytest.mark.parametrize("name", ["a/../../../x", "/etc/x", "..", "x" * 5000, "\n\0"])
+def test_no_name_leads_out_of_the_folder(name: str, tmp_path: Path) -> None:
+    file = replace(TINY, dataset=name, utility=name, secrets=(name,)).file(tmp_path)
+    assert file.parent == tmp_path
+    assert file.name.isascii()
+    assert len(file.name) < 250
+    assert not set(file.name) & set("/\0\n")
+
+
+def test_a_strange_name_is_only_a_name() -> None:
+    strange = "a|b\n<b>_{x}$\\input"
+    rows = [replace(PLAIN, secret=secret, paper=None) for secret in ("links", strange)]
+    assert r"### a\|b \<b\>\_{x}$\\input" in markdown(rows).splitlines()
+    assert r"what is told of a|b <b>\_\{x\}\$\textbackslash{}input}" in latex(rows, "T")
+    assert [row["secret"] for row in csv.DictReader(comma_separated(rows).splitlines(keepends=True))] == [
+        "links",
+        strange,
+    ]
+    columns, words = brief(rows)
+    assert [dict(zip(columns, line, strict=True))["secret"] for line in words] == ["links", strange]
+
+
+def _cells(said: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("│\n").split("│")] for line in said.splitlines() if "│" in line]
