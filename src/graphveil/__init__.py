@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from graphveil.report import report
     from graphveil.together import fit_together
     from graphveil.training.recipes import Adversary, Recipe
-    from graphveil.veil import Score, Veil
+    from graphveil.training.score import Score
+    from graphveil.veil import Veil
 
 __version__ = "0.1.0"
 
@@ -26,7 +27,7 @@ _HOMES = {
     "read_graph": "graphveil.data",
     "Veil": "graphveil.veil",
     "fit_together": "graphveil.together",
-    "Score": "graphveil.veil",
+    "Score": "graphveil.training.score",
     "Adversary": "graphveil.training.recipes",
     "Recipe": "graphveil.training.recipes",
     "GraphveilError": "graphveil.errors",

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -45,48 +45,13 @@ from graphveil.training.inputs import adjacency, features, pick_device, repeatab
 from graphveil.training.loop import Problem, Training
 from graphveil.training.objectives import OBJECTIVES
 from graphveil.training.recipes import Adversary, Recipe, default_recipe
-from graphveil.training.targets import answers, auc, guessing, judged, reading, secret_target, utility_target
+from graphveil.training.score import Score, score
+from graphveil.training.targets import secret_target, utility_target
 
 SCHEMA = "graphveil/run/2"
 ALGORITHM = 3
 """Counted up when the same configuration trains to another end: what was begun before cannot be gone on with."""
 CHECKPOINT_EVERY = 20
-
-
-@dataclass(frozen=True)
-class Joint:
-    """What the adversary that was trained along reads of a secret, where guessing reads `chance`.
-
-    `rounded` ranks pairs by float32 probabilities, as an AUC is usually computed, and not by logits. The two differ
-    where the adversary is so sure of itself that its probabilities are all 0 or 1: ties are half right.
-    """
-
-    secret: str
-    metric: str
-    value: float
-    rounded: float
-    chance: float
-
-    def __str__(self) -> str:
-        return (
-            f"the joint adversary reads {self.value:.2%} {self.metric} of {self.secret} (guessing: {self.chance:.2%})"
-        )
-
-
-@dataclass(frozen=True)
-class Score:
-    """Readings on the test part: how much of the utility is left, and what the jointly trained adversaries read.
-
-    They were trained against this very encoder, so their readings are *not* what a fresh attacker would read.
-    """
-
-    utility: float
-    utility_metric: str
-    utility_chance: float
-    secrets: tuple[Joint, ...]
-
-    def __str__(self) -> str:
-        return "; ".join([f"utility {self.utility:.2%} {self.utility_metric}", *map(str, self.secrets)])
 
 
 class Veil:
@@ -183,19 +148,9 @@ class Veil:
         z = self.transform(graph, split)
         cpu = torch.device("cpu")
         utility = utility_target(self.utility, graph, [split], cpu)
-        secrets = []
-        for number, name in enumerate(self.secrets):
-            secret = secret_target(name, graph, [split], self.adversary.knows, cpu)
-            told = answers(secret, self.modules_[numbered("adversary", number)].cpu(), z, secret.test)
-            value = float(judged(secret, told, secret.test.y))
-            rounded = float(auc(told[:, 1].exp(), secret.test.y)) if secret.metric == "auc" else value
-            secrets.append(Joint(name, secret.metric, value, rounded, float(guessing(secret, secret.test))))
-        return Score(
-            utility=float(reading(utility, self.modules_["utility"].cpu(), z, utility.test)),
-            utility_metric=utility.metric,
-            utility_chance=float(guessing(utility, utility.test)),
-            secrets=tuple(secrets),
-        )
+        secrets = {name: secret_target(name, graph, [split], self.adversary.knows, cpu) for name in self.secrets}
+        heads = {name: module.cpu() for name, module in self.modules_.items() if name != "encoder"}
+        return score(z, heads, utility, secrets)
 
     def repeatable(self) -> AbstractContextManager[None]:
         """Inside, a GPU repeats itself bit for bit if the recipe asks for it."""

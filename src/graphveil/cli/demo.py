@@ -9,7 +9,7 @@ import typer
 from graphveil.cli.shared import app, caution, console, report_results, scores_table
 
 if TYPE_CHECKING:
-    from graphveil.veil import Score
+    from graphveil.training.score import Score
 
 
 @app.command(epilog="Example:  graphveil demo")

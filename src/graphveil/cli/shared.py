@@ -20,7 +20,7 @@ from graphveil.errors import printable, shortened
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from graphveil.veil import Score
+    from graphveil.training.score import Score
 
 
 class InOrder(TyperGroup):
