@@ -1,7 +1,8 @@
 """Writing files so that a killed program leaves either the old file or the new one, never half of one.
 
 A folder is written to by one process at a time: it holds a lock, and says in a note beside it who it is. What a killed
-process left half-written is swept away by the next one that holds the folder's lock or writes the same file.
+process left half-written is swept away by the next one that holds the folder's lock or writes the same file. A folder
+that was made for something that failed is gone again, and so is a lock that has nothing to guard.
 """
 
 import fcntl
@@ -11,14 +12,15 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-from filelock import FileLock, Timeout
 from torch import Tensor
 
 from graphveil.errors import GraphveilError
@@ -31,19 +33,19 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, flush it to the disk, and rename it onto `path`."""
     with blame_the_disk(path):
         check_target(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        sweep(path.parent, path.name)
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-        try:
-            with temporary.open("xb") as alive:
-                with suppress(OSError):  # a file system may have no locks
-                    fcntl.flock(alive, fcntl.LOCK_EX)  # so that nobody takes it for what a killed writer left
-                write(temporary)
-                with temporary.open("rb+") as file:
-                    os.fsync(file.fileno())
-                temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with making(path.parent):
+            sweep(path.parent, path.name)
+            temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+            try:
+                with temporary.open("xb") as alive:
+                    with suppress(OSError):  # a file system may have no locks
+                        fcntl.flock(alive, fcntl.LOCK_EX)  # so that nobody takes it for what a killed writer left
+                    write(temporary)
+                    with temporary.open("rb+") as file:
+                        os.fsync(file.fileno())
+                    temporary.replace(path)
+            finally:
+                temporary.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
@@ -88,29 +90,45 @@ def sweep(folder: Path, name: str | None = None) -> None:
 
 
 @contextmanager
-def hold_lock(file: Path, seconds: float, busy: str) -> Iterator[None]:
+def making(folder: Path) -> Iterator[bool]:
+    """Make a folder, and those above it, where there is none; gives whether it did. What stays empty goes again."""
+    missing = list(takewhile(lambda place: not place.exists(), (folder, *folder.parents)))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder in missing
+    finally:
+        with suppress(OSError):  # above all because something is in it
+            for place in missing:
+                place.rmdir()
+
+
+@contextmanager
+def hold_lock(file: Path, seconds: float, busy: str, worthless: Collection[str] = ()) -> Iterator[None]:
     """Hold the lock in `file`, waiting for it at most so long; `busy` is the sentence if somebody else keeps it.
 
     The sentence is followed by who that is. What a killed writer left half-written in the folder is swept away.
+
+    Args:
+        worthless: names of files that are of no use alone: a new folder with nothing else in it at the end is removed.
     """
     folder, note = file.parent, file.with_name(f"{file.name}.json")
-    with blame_the_disk(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(file)
-        try:
-            lock.acquire(timeout=seconds)
-        except Timeout as error:
-            raise GraphveilError(busy + _holder(note)) from error
-    try:
-        sweep(folder)
-        write_json(note, _myself())
-        _held[folder] = _number(folder)
-        yield
-    finally:
-        _held.pop(folder, None)
-        with suppress(OSError):
-            note.unlink(missing_ok=True)
-        lock.release()
+    deadline = time.monotonic() + seconds
+    while True:
+        with ExitStack() as stack:
+            with blame_the_disk(folder):
+                new = stack.enter_context(making(folder))
+                lock = _locked(file)
+            if lock is not None:
+                stack.callback(os.close, lock)
+                stack.callback(_leave, file, lock, worthless if new else ())
+                sweep(folder)
+                write_json(note, _myself())
+                _held[folder] = _number(folder)
+                yield
+                return
+        if time.monotonic() >= deadline:
+            raise GraphveilError(busy + _holder(note))
+        time.sleep(0.05)
 
 
 @contextmanager
@@ -132,6 +150,48 @@ def check_target(path: Path) -> None:
     folder = path.parent
     if folder in _held and not (folder.exists() and _number(folder) == _held[folder]):
         raise GraphveilError(f"{folder} was removed while it was being written to: start over.")
+
+
+def _locked(file: Path) -> int | None:
+    """An open file that is locked, and lies under its name; None if somebody else keeps it.
+
+    One that its last holder removed, or whose folder has gone, after it was opened here guards nothing any more.
+    """
+    try:
+        lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        os.close(lock)
+        return None
+    except OSError:  # a file system may have no locks
+        pass
+    if not _lies_there(file, lock):
+        os.close(lock)
+        return None
+    return lock
+
+
+def _leave(file: Path, lock: int, worthless: Collection[str]) -> None:
+    """Remove the holder's note, and the lock too if nothing of worth is beside it; whoever waits for it notices."""
+    _held.pop(file.parent, None)
+    with suppress(OSError):
+        if not _lies_there(file, lock):
+            return  # the folder is somebody else's by now
+        file.with_name(f"{file.name}.json").unlink(missing_ok=True)
+        others = {found.name for found in file.parent.iterdir()} - {file.name}
+        if others <= {*worthless}:
+            for name in (*others, file.name):
+                file.with_name(name).unlink()
+
+
+def _lies_there(file: Path, opened: int) -> bool:
+    try:
+        return os.path.samestat(file.lstat(), os.fstat(opened))
+    except FileNotFoundError:
+        return False
 
 
 def _number(folder: Path) -> tuple[int, int]:

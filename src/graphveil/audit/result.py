@@ -17,7 +17,7 @@ from graphveil.audit.metrics import Estimate, auc
 from graphveil.audit.secret import LinkSecret, NodeSecret, Secret
 from graphveil.data.graph import UNKNOWN
 from graphveil.errors import GraphveilError
-from graphveil.files import blame_the_disk, check_target, write_atomically, write_json
+from graphveil.files import blame_the_disk, check_target, making, write_atomically, write_json
 
 SCHEMA = "graphveil/audit/1"
 WIDEST = 0.05
@@ -272,10 +272,7 @@ class Audit:
 
         The answers are about the secret: they are for the auditor and not for publication.
         """
-        path = Path(path)
-        for file in (path, answers_beside(path)):
-            with blame_the_disk(file):
-                check_target(file)  # both or none
+        path, answers_file = Path(path), answers_beside(Path(path))
         arrays = {}
         for subject, found in (("embeddings", self.findings), *self.controls.items()):
             for finding in found:
@@ -283,8 +280,17 @@ class Audit:
                     if (answers := getattr(finding.answers, part)) is not None:
                         arrays[f"{subject}/{finding.attack}/{part}"] = np.ascontiguousarray(answers)
         raw = safetensors.numpy.save(arrays)
-        write_atomically(answers_beside(path), lambda temporary: temporary.write_bytes(raw))
-        write_json(path, self.to_dict() | {"answers_sha256": hashlib.sha256(raw).hexdigest()})
+        told = self.to_dict() | {"answers_sha256": hashlib.sha256(raw).hexdigest()}
+        for file in (path, answers_file):
+            with blame_the_disk(file):
+                check_target(file)
+        with blame_the_disk(path), making(path.parent):  # both or none
+            write_atomically(answers_file, lambda temporary: temporary.write_bytes(raw))
+            try:
+                write_json(path, told)
+            except BaseException:
+                answers_file.unlink(missing_ok=True)
+                raise
 
     def __rich__(self) -> Any:
         from graphveil.audit.show import shown  # noqa: PLC0415 - it shows what is defined here

@@ -15,7 +15,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from graphveil.errors import GraphveilError, unknown
-from graphveil.files import blame_the_disk, sha256, write_text
+from graphveil.files import blame_the_disk, making, sha256, write_text
 from graphveil.release.card import card
 from graphveil.release.evidence import Audited, Evidence, Limits, gather
 from graphveil.release.formats import FORMATS
@@ -105,8 +105,7 @@ def _in_place_at_the_end(out: Path) -> Iterator[Path]:
 
     It holds a lock while it is written, by which the next one tells what a killed program left.
     """
-    with blame_the_disk(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
+    with blame_the_disk(out), making(out.parent):
         start = f".{out.name}."
         for left in out.parent.iterdir():
             if left.name.startswith(start) and left.name.endswith(".unfinished") and not left.is_symlink():
