@@ -3,9 +3,11 @@
 Programs are real processes and faults are real ones, wherever a test may make them.
 """
 
+import contextlib
 import ctypes
 import json
 import logging
+import multiprocessing as mp
 import os
 import random
 import resource
@@ -273,7 +275,7 @@ def test_a_full_disk(forks: Forks, disk: Path, unbroken: Path) -> None:
     assert code == 2
     assert is_one_sentence(said)
     assert said.startswith(f"graphveil: cannot write {out / CHECKPOINT}: No space left on device. Free some space")
-    assert [file.name for file in out.iterdir()] == [".lock"]
+    assert list(disk.iterdir()) == [], "nothing of worth, so nothing"
     remount(disk, "size=16m")
     assert forks(*ENDS, "--out", out, "--resume") == (0, "")
     assert differences(unbroken, out) == []
@@ -308,9 +310,125 @@ def test_a_limit_on_files(forks: Forks, tmp_path: Path, unbroken: Path) -> None:
     assert code == 2
     assert is_one_sentence(said)
     assert said.startswith(f"graphveil: cannot write {out / CHECKPOINT}: File too large.")
-    assert [file.name for file in out.iterdir()] == [".lock"]
+    assert list(tmp_path.iterdir()) == []
     assert forks(*ENDS, "--out", out, "--resume") == (0, "")
     assert differences(unbroken, out) == []
+
+
+@dataclass
+class Largest:
+    """A limit on the size of files."""
+
+    size: int
+
+    def __call__(self) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, self.size))
+
+
+def files_of(verb: str, run: Path, out: Path) -> list[str | Path]:
+    """Commands that write several files into a folder that is not there yet, or a file into one."""
+    of_anybody: list[str | Path] = ["--embeddings", run / "embeddings.npy", "--graph", "karate", "--secret", "labels"]
+    commands: dict[str, list[str | Path]] = {
+        "protect": ["protect", *CLUB, *SMALL, "--set", "rounds=4", "--out", out],
+        "embed": ["embed", run, "karate", "--no-audit", "--device", "cpu", "--out", out],
+        "export": ["export", run, "--force", "--format", "npy,word2vec", "--out", out],
+        "audit": ["audit", *of_anybody, *CLUB[1:], "--panel", "quick", "--out", out / "audit.json"],
+        "report": ["report", run, "--out", out / "report.html"],
+    }
+    return commands[verb]
+
+
+@pytest.mark.parametrize("verb", ["protect", "embed", "export", "audit", "report"])
+def test_what_fails_at_any_of_its_files_leaves_no_new_folder(
+    verb: str, forks: Forks, unbroken: Path, tmp_path: Path
+) -> None:
+    whole = tmp_path / "whole"
+    assert forks(*files_of(verb, unbroken, whole)) == (0, "")
+    sizes = {file.stat().st_size for file in whole.rglob("*") if file.is_file()}
+    shutil.rmtree(whole)
+    for size in (size for size in sizes if size > 600):  # what is said goes into a file too
+        code, said = forks(*files_of(verb, unbroken, tmp_path / "new" / "out"), before=Largest(size - 1))
+        assert code == 2
+        assert is_one_sentence(said)
+        assert "File too large" in said
+        assert list(tmp_path.iterdir()) == []
+
+
+REFUSED: dict[str, list[str]] = {
+    "a trade-off": ["protect", *CLUB, "--tradeoff", "7"],
+    "links that are scored": ["protect", *CLUB, "--message-edges", "all"],
+    "an encoder": ["protect", *CLUB, "--encoder", "gcnn"],
+    "an adversary": ["protect", *CLUB, "--adversary", "bilinear"],
+    "no run to embed by": ["embed", "nowhere", "karate"],
+    "no run to export": ["export", "nowhere"],
+    "a sweep": ["sweep", *CLUB, "--tradeoff", "7"],
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_refused_leaves_no_new_folder(what: str, forks: Forks, tmp_path: Path) -> None:
+    code, said = forks(*REFUSED[what], "--out", tmp_path / "new" / "out")
+    assert code == 2
+    assert is_one_sentence(said)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "wrote", "left"),
+    [
+        (False, [], []),
+        (False, ["a"], ["out", "out/.lock", "out/a"]),
+        (False, ["z"], []),
+        (False, ["z", "a"], ["out", "out/.lock", "out/a", "out/z"]),
+        (True, [], ["out"]),
+        (True, ["z"], ["out", "out/.lock", "out/z"]),
+    ],
+)
+def test_a_folder_goes_again_if_it_is_new_and_holds_nothing_of_worth(
+    made: bool, wrote: list[str], left: list[str], tmp_path: Path
+) -> None:
+    """In a folder that was there already, a file may be anybody's."""
+    out = tmp_path / "new" / "out"
+    if made:
+        out.mkdir(parents=True)
+    with hold_lock(out / ".lock", 0, "busy.", worthless=["z", "y"]):
+        for name in wrote:
+            (out / name).write_text("something")
+    names = sorted(str(file.relative_to(tmp_path / "new")) for file in (tmp_path / "new").rglob("*"))
+    assert names == left
+    assert (tmp_path / "new").exists() == (made or bool(left))
+
+
+def contend(folder: Path, seconds: float, told: Any) -> None:
+    """Take a lock again and again, fail while it is held, and count how often, and how often somebody else held it."""
+    held = doubly = 0
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with contextlib.suppress(gv.GraphveilError, ZeroDivisionError), hold_lock(folder / "out" / ".lock", 0, "busy."):
+            held += 1
+            try:
+                os.close(os.open(folder / "held", os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                doubly += 1
+            time.sleep(0.0002)
+            (folder / "held").unlink(missing_ok=True)
+            raise ZeroDivisionError
+    told.put((held, doubly))
+
+
+def test_a_lock_that_goes_with_its_folder_is_never_held_by_two(tmp_path: Path) -> None:
+    """Whoever has opened it before it was removed holds a lock on nothing, while the next one makes another."""
+    context = mp.get_context("fork")
+    told = context.SimpleQueue()
+    processes = [context.Process(target=contend, args=(tmp_path, 3.0, told)) for _ in range(6)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    counts = [told.get() for _ in processes]
+    assert all(held for held, _ in counts), "everybody had a turn"
+    assert sum(doubly for _, doubly in counts) == 0
+    assert {*tmp_path.rglob("*")} <= {tmp_path / "out"}, "which may stay where the last to leave did not make it"
 
 
 def without_privileges() -> None:
@@ -471,6 +589,9 @@ def test_an_interrupt_before_anything_is_written(seed: int, forks: Forks, tmp_pa
     assert program.wait(20) == 130
     assert is_one_sentence(program.said)
     assert "the same command" in program.said
+    kept = (tmp_path / "run" / CHECKPOINT).exists()
+    assert ("--resume" in program.said) == kept
+    assert list(tmp_path.iterdir()) == ([tmp_path / "run"] if kept else [])
 
 
 VERBS = {

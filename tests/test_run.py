@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ FILES = [
     "history.parquet",
     "model.safetensors",
     "run.json",
+    "trained_links.parquet",
     "trained_on.parquet",
 ]
 
@@ -40,6 +42,8 @@ def test_the_files_people_get(small: Data, small_split: gv.Split, quick: gv.Reci
     assert files(folder) == FILES
     seen = pq.read_table(folder / "trained_on.parquet")["id"].to_pylist()
     assert sorted(seen) == sorted(small_split.defender_nodes("all").tolist())
+    links = pq.read_table(folder / "trained_links.parquet")
+    assert [links["one"].to_pylist(), links["other"].to_pylist()] == small_split.train_links.tolist()
 
     z = np.load(folder / "embeddings.npy", allow_pickle=False)
     table = pq.read_table(folder / "embeddings.parquet")
@@ -57,6 +61,15 @@ def test_the_files_people_get(small: Data, small_split: gv.Split, quick: gv.Reci
     assert record["graph_digest"] == gv.data.digest(small)
     assert record["split_digest"] == small_split.digest()
     assert set(record["versions"]) == {"graphveil", "torch", "torch_geometric", "numpy"}
+
+
+def test_links_that_are_neither_kept_nor_hidden_are_not_told(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path
+) -> None:
+    split = replace(small_split, message_edges="all")
+    veil = gv.Veil("labels", "secret", recipe=quick.but(head="linear"), device="cpu")
+    protect(veil, small, split, tmp_path)
+    assert files(tmp_path) == [name for name in FILES if name != "trained_links.parquet"]
 
 
 def test_a_finished_or_unfinished_run_is_not_overwritten(

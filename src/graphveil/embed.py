@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
@@ -22,9 +21,10 @@ from graphveil.data.graph import UNKNOWN, node_classes
 from graphveil.data.origin import Encoding, Reading, node_ids, origin_of
 from graphveil.data.summary import differences, summary, unknown_counts
 from graphveil.errors import GraphveilError
-from graphveil.files import hold_lock, sha256
-from graphveil.review import asking_others, read_record, trained_on
-from graphveil.run import TRAINED_ON, audited_as, ids_digest, write_embeddings, write_ids
+from graphveil.files import sha256
+from graphveil.review import read_record
+from graphveil.run import audited_as, hold_run, ids_digest, write_embeddings
+from graphveil.seen import Seen, asking_others, too_few
 from graphveil.training.targets import guessing, utility_target
 from graphveil.training.targets import reading as read_target
 from graphveil.veil import Veil
@@ -73,9 +73,11 @@ def embed(
     found = open_graph(graph, reading, root, encoding=encoding)
     warnings = [*origin_of(found).differences, *_unlike(record, found, encoding)]
     z = veil.transform(found)
-    seen = trained_on(run)
-    if seen is None:
-        warnings.append("The run does not say which nodes it was trained on, so that the audit may ask for them.")
+    seen = Seen.read(run)
+    untold = seen.untold((veil.utility, *veil.secrets))
+    warnings += [
+        f"The run does not say which {what} it was trained on, so that they may be asked for." for what in untold
+    ]
     parts = _parts(veil, found, seen)
     results = {
         "scores": _scores(veil, found, parts, z),
@@ -91,13 +93,12 @@ def embed(
         "graph_digest": digest(found),
         "split_digest": "" if parts.split is None else parts.split.digest(),
         "message_edges": "all",
-        "embedded": {"run": sha256(run / "model.safetensors"), "warnings": warnings},
+        "embedded": {"run": sha256(run / "model.safetensors"), "warnings": warnings, "untold": untold},
     }
-    with hold_lock(out / ".lock", 0, f"another process is writing to {out}: wait for it, or choose another folder."):
+    with hold_run(out):
         _check_free(out)
         write_embeddings(out, node_ids(found), z)
-        if seen is not None:
-            write_ids(out / TRAINED_ON, seen)
+        seen.write(out)
         veil.save(out, results)
     return Embedded(out, z, _known(run, found), parts.secrets, parts.unseen, tuple(warnings))
 
@@ -107,7 +108,7 @@ class _Parts:
     """What can be asked of a graph.
 
     Args:
-        targets: that it has. asked: those of them that nodes new to the encoder have. secrets: among these.
+        targets: that it has. asked: those of them of which enough is new to the encoder. secrets: among these.
         unseen: why not the others.
     """
 
@@ -118,17 +119,17 @@ class _Parts:
     split: Split | None
 
 
-def _parts(veil: Veil, graph: Data, seen: pa.Array | None) -> _Parts:
+def _parts(veil: Veil, graph: Data, seen: Seen) -> _Parts:
     faults = {name: _fault(graph, name) for name in (veil.utility, *veil.secrets)}
     targets = [name for name, fault in faults.items() if fault is None]
     try:
         split = Split.proportional(graph, veil.seed, message_edges="all", targets=targets or ["links"])
     except GraphveilError as error:
-        return _Parts(targets, [], (), tuple(f"{name} was not audited: {error}" for name in veil.secrets), None)
+        return _Parts(targets, [], (), tuple(_unaudited(name, str(error)) for name in veil.secrets), None)
     split = asking_others(split, graph, seen)
-    faults |= {name: _too_few(graph, split, name) for name in targets}
+    faults |= {name: too_few(graph, split, name) for name in targets}
     asked = [name for name, fault in faults.items() if fault is None]
-    unseen = tuple(f"{name} was not audited: {faults[name]}" for name in veil.secrets if name not in asked)
+    unseen = tuple(_unaudited(name, str(faults[name])) for name in veil.secrets if name not in asked)
     return _Parts(targets, asked, tuple(name for name in veil.secrets if name in asked), unseen, split)
 
 
@@ -144,13 +145,8 @@ def _fault(graph: Data, name: str) -> str | None:
     return None if different > 1 else f"{different} of its classes is known here, and two are needed."
 
 
-def _too_few(graph: Data, split: Split, name: str) -> str | None:
-    if name == "links":
-        return None
-    known = node_classes(graph, name).cpu() != UNKNOWN
-    if all(bool(known[part].any()) for part in (split.val_nodes, split.test_nodes)):
-        return None
-    return "it is known for too few nodes that the encoder was not trained on, and only they are asked for."
+def _unaudited(name: str, fault: str) -> str:
+    return f"{name} {'were' if name in ('links', 'labels') else 'was'} not audited: {fault}"
 
 
 def _scores(veil: Veil, graph: Data, parts: _Parts, z: Tensor) -> dict[str, Any]:

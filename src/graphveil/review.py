@@ -13,10 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from torch_geometric.data import Data
@@ -30,7 +26,7 @@ from graphveil.data.origin import Encoding, Reading, node_ids
 from graphveil.data.split import draw_split
 from graphveil.errors import GraphveilError
 from graphveil.files import hold_lock, read_json, write_tensors
-from graphveil.run import TRAINED_ON
+from graphveil.seen import Seen, asking_others, too_few
 from graphveil.veil import SCHEMA, Veil, start
 
 CONTROLS = "controls.safetensors"
@@ -61,6 +57,8 @@ def review(
     joint = {told["secret"]: told["value"] for told in record["scores"]["secrets"]}
     contexts = {name: Context(joint.get(name), utility) for name in secrets or config["secrets"]}
     for name, context in contexts.items():  # refuse before anything is trained
+        if name == "links" and (fault := too_few(graph, split, name)) is not None:
+            raise GraphveilError(f"links cannot be audited: {fault}")
         the_panel(attacks, the_secret(name, graph, split, config["seed"], context))
     found = {}
     with hold_lock(folder / ".lock", 0, f"another process is writing to {folder}: wait for it."):
@@ -71,7 +69,7 @@ def review(
                 effort.on_attack("training an unprotected encoder", 0, 1)
             encoders, notes = encoder_controls(folder, graph, split)
         for name, context in contexts.items():
-            said = replace(context, notes=notes, doubts=_seen_before(record, folder, name))
+            said = replace(context, notes=notes, doubts=_seen_before(record, name))
             one = audit(z, graph, split, name, attacks, config["seed"], encoders, said, effort)
             file = audit_file(folder, name, config["secrets"])
             one.save(file)
@@ -101,46 +99,10 @@ def graph_of(folder: Path, record: Mapping[str, Any], root: Path | None = None) 
     seed, edges, targets = record["config"]["seed"], record["message_edges"], record["targets"]
     split = draw_split(record["split"], graph, seed, edges, targets)
     if "embedded" in record:
-        split = asking_others(split, graph, trained_on(folder))
+        split = asking_others(split, graph, Seen.read(folder))
     if split.digest() != record["split_digest"]:
         raise GraphveilError(f"the split of {folder} cannot be drawn again: it was made by another version.")
     return graph, split
-
-
-def trained_on(folder: Path) -> pa.Array | None:
-    """The ids of the nodes whose classes the encoder in a folder was trained on; None where it is not said."""
-    file = folder / TRAINED_ON
-    try:
-        return pq.read_table(file, columns=["id"])["id"].combine_chunks() if file.exists() else None
-    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        raise GraphveilError(f"{file} cannot be read as a list of ids: put the run's own back.") from error
-
-
-def asking_others(split: Split, graph: Data, seen: pa.Array | None) -> Split:
-    """The split without nodes among those it asks for whose classes the encoder was trained on: it hides them best.
-
-    Each takes the place of a node of its class that an attacker knows and the encoder does not, while there are some.
-    """
-    names = [name for name in split.targets if name != "links"]
-    if seen is None or not names:
-        return split
-    classes = node_classes(graph, names[0]).cpu()
-    isin = pc.is_in(node_ids(graph).cast(pa.large_string()), value_set=seen.cast(pa.large_string()))
-    before = torch.from_numpy(isin.to_numpy(zero_copy_only=False))
-    train, asked = split.train_nodes.clone(), torch.cat([split.test_nodes, split.val_nodes])
-    for number in classes[train].unique():
-        new = ((classes[train] == number) & ~before[train]).nonzero().flatten()
-        old = ((classes[asked] == number) & before[asked]).nonzero().flatten()
-        new, old = new[: len(old)], old[: len(new)]
-        train[new], asked[old] = asked[old], train[new]
-    test, val = asked.split([len(split.test_nodes), len(split.val_nodes)])
-    return replace(
-        split,
-        train_nodes=train,
-        val_nodes=val[~before[val]],
-        test_nodes=test[~before[test]],
-        spare_nodes=torch.cat([split.spare_nodes, asked[before[asked]]]),
-    )
 
 
 def review_file(
@@ -172,6 +134,8 @@ def read_record(folder: Path) -> dict[str, Any]:
             record[key]
         if not record["config"]["secrets"]:
             raise ValueError("it hides nothing")
+        if "embedded" in record and not isinstance(record["embedded"]["untold"], list):
+            raise ValueError("it does not say what its encoder was trained on")
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise GraphveilError(
@@ -191,6 +155,9 @@ def encoder_controls(folder: Path, graph: Data, split: Split) -> tuple[dict[str,
         check_targets(graph, veil.utility, veil.secrets)
     except GraphveilError as error:
         return {}, (f"no control by an encoder: {error}",)
+    for name in (veil.utility, *veil.secrets):
+        if (fault := too_few(graph, split, name)) is not None:
+            return {}, (f"no control by an encoder, which would be trained for {name} too: {fault}",)
     run = hashlib.sha256((folder / "run.json").read_bytes()).hexdigest()
     file = folder / CONTROLS
     try:
@@ -217,11 +184,11 @@ def encoder_controls(folder: Path, graph: Data, split: Split) -> tuple[dict[str,
     return controls, ()
 
 
-def _seen_before(record: Mapping[str, Any], folder: Path, secret: str) -> tuple[str, ...]:
+def _seen_before(record: Mapping[str, Any], secret: str) -> tuple[str, ...]:
     """What makes an audit of embeddings by an earlier encoder too kind."""
-    if "embedded" not in record or (secret != "links" and (folder / TRAINED_ON).exists()):
-        return ()
     what = "links" if secret == "links" else "nodes"
+    if "embedded" not in record or what not in record["embedded"]["untold"]:
+        return ()
     return (
         f"{what} that the encoder was trained on may be in the test part, and of those it tells less than of others",
     )

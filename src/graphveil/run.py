@@ -6,7 +6,8 @@
 | `model.safetensors` | encoder, utility head and adversary of the selected round |
 | `history.parquet` | losses and validation readings of every round |
 | `embeddings.parquet` | the nodes' own ids and one column a dimension; `embeddings.npy` is the same as an array |
-| `trained_on.parquet` | ids of the nodes whose classes the training saw, so that `embed` tests on others |
+| `trained_on.parquet` | ids of the nodes whose classes the training saw, so that `embed` asks for others |
+| `trained_links.parquet` | if links are kept or hidden, the ids of both ends of those that the training saw, likewise |
 | `checkpoint.safetensors` | only while the run is unfinished |
 | `last_good/` | only if the training diverged: the state before, as `Veil.load` reads it |
 """
@@ -15,6 +16,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,12 +33,22 @@ from graphveil.data.origin import node_ids, origin_of
 from graphveil.data.summary import summary, unknown_counts
 from graphveil.errors import DivergedError, GraphveilError
 from graphveil.files import hold_lock, write_atomically
+from graphveil.seen import TRAINED_LINKS, TRAINED_ON, Seen
 from graphveil.training.history import Round
 from graphveil.training.loop import Training
-from graphveil.veil import Score, Veil
+from graphveil.training.score import Score
+from graphveil.veil import Veil
 
 CHECKPOINT = "checkpoint.safetensors"
-TRAINED_ON = "trained_on.parquet"
+RESULTS = (
+    "embeddings.parquet",
+    "embeddings.npy",
+    TRAINED_ON,
+    TRAINED_LINKS,
+    "history.parquet",
+    "model.safetensors",
+)
+"""What is of no use without `run.json`."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,7 @@ def protect(
         source: where graph and split came from, for whoever wants to have them again: {"graph": ..., "reading": ...,
             "split": ...}.
     """
-    with hold_lock(out / ".lock", 0, f"another process is writing to {out}: wait for it, or choose another folder."):
+    with hold_run(out):
         _check_folder(out, resume)
         started = time.perf_counter()
         try:
@@ -76,7 +88,7 @@ def protect(
         score = veil.score(graph, split)
         z = veil.transform(graph, split)
         write_embeddings(out, node_ids(graph), z)
-        write_ids(out / TRAINED_ON, node_ids(graph).take(pa.array(split.defender_nodes("all").numpy())))
+        Seen.of(graph, split, (veil.utility, *veil.secrets)).write(out)
         write_history(out / "history.parquet", veil.history_)
         veil.save(
             out,
@@ -99,6 +111,12 @@ def protect(
         )
         (out / CHECKPOINT).unlink(missing_ok=True)
     return Run(veil, score, z, seconds)
+
+
+def hold_run(out: Path) -> AbstractContextManager[None]:
+    """The lock of a folder to write a run into; one that was made for a run that fails at once goes again."""
+    busy = f"another process is writing to {out}: wait for it, or choose another folder."
+    return hold_lock(out / ".lock", 0, busy, worthless=RESULTS)
 
 
 def audited_as(z: Tensor) -> str | None:
@@ -125,11 +143,6 @@ def write_embeddings(out: Path, ids: pa.Array, z: Tensor) -> None:
             np.save(file, array, allow_pickle=False)
 
     write_atomically(out / "embeddings.npy", write_npy)
-
-
-def write_ids(path: Path, ids: pa.Array) -> None:
-    """A column of ids."""
-    write_atomically(path, lambda temporary: pq.write_table(pa.table({"id": ids}), temporary))
 
 
 def write_history(path: Path, history: list[Round]) -> None:

@@ -161,19 +161,25 @@ def test_it_is_said_for_how_many_nodes_a_secret_is_unknown(evidence: Evidence) -
 def test_it_is_said_where_a_graph_is_unlike_that_of_the_training(evidence: Evidence) -> None:
     """Without what follows a colon: categories are values of nodes."""
     warnings = ["Values of 1 of 3 features lie elsewhere: 'home_town reykjavik' (9.0).", "5 values of '*a*' are new."]
-    record = dict(evidence.record) | {"embedded": {"warnings": warnings}}
+    record = dict(evidence.record) | {"embedded": {"warnings": warnings, "untold": []}}
     text = card(replace(evidence, record=record), ["npy"], pseudonymous=False)
     assert [line for line in text.splitlines() if line.startswith("- Warning")] == [
         "- Warning: Values of 1 of 3 features lie elsewhere.",
         "- Warning: 5 values of '\\*a\\*' are new.",
     ]
     assert "reykjavik" not in text
-    assert "Links that it was trained to hide may be among those" in text
-    alone = replace(evidence, record=record, audits={"tribe": evidence.audits["tribe"]})
-    assert "Links that it was trained to hide" not in card(alone, ["npy"], pseudonymous=False)
+    assert "asked for none of the nodes or links that it was trained on" in text
     assert shape(text).count("list_item_open") == shape(card(evidence, ["npy"], pseudonymous=False)).count(
         "list_item_open"
     ) + len(warnings)
+
+
+@pytest.mark.parametrize(("untold", "utility"), [(["nodes"], "may have been"), (["links"], "was not"), ([], "was not")])
+def test_nothing_is_said_to_be_new_that_may_not_be(untold: list[str], utility: str, evidence: Evidence) -> None:
+    record = dict(evidence.record) | {"embedded": {"warnings": [], "untold": untold}}
+    text = card(replace(evidence, record=record), ["npy"], pseudonymous=False)
+    assert f"on a part of the data that it {utility} trained on" in text, "the guild is of nodes"
+    assert ("asked for none of the nodes or links" in text) == (not untold)
 
 
 def test_a_record_that_is_not_one_is_one_sentence(evidence: Evidence) -> None:

@@ -4,12 +4,14 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -27,6 +29,7 @@ from graphveil.errors import GraphveilError
 from graphveil.release import release
 from graphveil.review import encoder_controls, graph_of, read_record, review
 from graphveil.run import protect
+from graphveil.seen import TRAINED_LINKS, TRAINED_ON
 from tests.release.made import CLASSES, NAMES, NODES, READING, change, drawn, write_tables
 
 Columns = dict[str, list[Any]]
@@ -46,7 +49,10 @@ def test_the_same_graph_gives_the_same_embeddings_to_the_bit(trained: Path, tabl
     before = json.loads((trained / "run.json").read_text())
     assert record["config"] == before["config"]
     assert record["scores"] == before["scores"], "the same split, the same heads"
-    assert record["embedded"]["warnings"] == []
+    assert record["split_digest"] == before["split_digest"], "what is asked for was not trained on then either"
+    assert (record["embedded"]["warnings"], record["embedded"]["untold"]) == ([], [])
+    for name in (TRAINED_ON, TRAINED_LINKS):
+        assert pq.read_table(tmp_path / "out" / name) == pq.read_table(trained / name)
 
 
 def test_a_grown_graph_keeps_its_own_ids_in_its_own_order(trained: Path, tmp_path: Path) -> None:
@@ -76,8 +82,12 @@ def test_what_was_embedded_is_audited_and_released_like_a_run(trained: Path, tmp
     assert len(check_embeddings(made.z, NODES)) == NODES
     for file in found:
         change(file, flags=[], origin={"panel": "full"})
-    card = (release(made.folder, tmp_path / "release").folder / "CARD.md").read_text()
+    made_of_it = release(made.folder, tmp_path / "release")
+    assert sorted(made_of_it.files) == ["CARD.md", "SHA256SUMS", "embeddings.parquet"]
+    card = (made_of_it.folder / "CARD.md").read_text()
     assert "trained on another graph, or an older one" in card
+    assert "on a part of the data that it was not trained on" in card
+    assert "asked for none of the nodes or links that it was trained on" in card
 
 
 def grown_and_turned() -> tuple[Columns, list[tuple[str, str]]]:
@@ -115,14 +125,155 @@ def test_nodes_that_the_encoder_was_trained_on_are_not_asked_for(trained: Path, 
     assert not seen & {NAMES[node] for node in (*split.val_nodes.tolist(), *split.test_nodes.tolist())}
 
 
-def test_where_it_is_not_said_what_was_trained_on_the_audit_says_so(trained: Path, tmp_path: Path) -> None:
+def as_pairs(names: Iterable[tuple[str, str]]) -> set[frozenset[str]]:
+    return {frozenset(pair) for pair in names}
+
+
+def seen_links(run: Path) -> set[frozenset[str]]:
+    """What the run says of the links it was trained on."""
+    table = pq.read_table(run / TRAINED_LINKS)
+    return as_pairs(zip(*(table[end].to_pylist() for end in table.column_names), strict=True))
+
+
+def named_parts(made: Embedded) -> dict[str, set[frozenset[str]]]:
+    """The parts of pairs in a folder's split, by the nodes' ids."""
+    graph, split = graph_of(made.folder, read_record(made.folder))
+    ids = graph.origin.ids.to_pylist()
+    return {
+        name: as_pairs((ids[one], ids[other]) for one, other in getattr(split, name).t().tolist())
+        for name in ("train_links", "val_links", "test_links", "val_nonlinks", "test_nonlinks")
+    }
+
+
+def test_a_run_says_which_links_it_was_trained_on(trained: Path) -> None:
+    _, split = graph_of(trained, read_record(trained))
+    expected = as_pairs((NAMES[one], NAMES[other]) for one, other in split.train_links.t().tolist())
+    assert seen_links(trained) == expected
+    assert len(expected) == 425, "85 of 100 of 500"
+
+
+def test_links_that_the_encoder_was_trained_on_are_not_asked_for(trained: Path, tmp_path: Path) -> None:
+    seen = seen_links(trained)
+    columns, links = drawn(0)
+    turned = {name: values[::-1] for name, values in columns.items()}  # so that others are drawn for each part
+    there = as_pairs(links)
+    added = [pair for pair in zip(NAMES, NAMES[50:], strict=False) if frozenset(pair) not in there][:30]
+    made = on(trained, tmp_path, turned, [*links, *added])
+    assert (made.warnings, made.unseen) == ((), ())
+    parts = named_parts(made)
+    graph, _ = graph_of(made.folder, read_record(made.folder))
+    whole = Split.proportional(graph, 4, "all", ["labels", "tribe", "links"])
+    ids = graph.origin.ids.to_pylist()
+    assert seen & as_pairs((ids[one], ids[other]) for one, other in whole.test_links.t().tolist()), (
+        "else it cannot fail"
+    )
+    held_out = parts["val_links"] | parts["test_links"]
+    assert not seen & held_out
+    assert held_out | parts["train_links"] == there | as_pairs(added)
+    sizes = {name: len(part) for name, part in parts.items()}
+    assert sizes == {name: getattr(whole, name).size(1) for name in parts}, "there are enough new ones: 75 + 30 for 79"
+
+    (found,) = review(made.folder, ["links"], "quick").values()
+    asked = found.secret.test.index[:, found.secret.test.y == 1].T.tolist()
+    assert as_pairs((ids[one], ids[other]) for one, other in asked) == parts["test_links"]
+    assert found.context.doubts == ()
+    assert "in doubt" not in {flag.name for flag in found.flags}
+
+    again = embed(made.folder, str(tmp_path / "newer"), tmp_path / "again", device="cpu")
+    assert named_parts(again) == parts, "what was embedded knows what its encoder was trained on"
+
+
+@pytest.mark.parametrize(("new", "val"), [(7, 2), (3, 1)])
+def test_a_few_new_links_are_shared_out(new: int, val: int, trained: Path, tmp_path: Path) -> None:
+    seen = seen_links(trained)
+    columns, links = drawn(0)
+    old = [link for link in links if frozenset(link) in seen]
+    others = [link for link in links if frozenset(link) not in seen][:new]
+    made = on(trained, tmp_path, columns, [*old, *others])
+    assert made.secrets == ("tribe", "links")
+    parts = named_parts(made)
+    assert parts["val_links"] | parts["test_links"] == as_pairs(others)
+    assert parts["train_links"] == seen
+    for name, size in (("val", val), ("test", new - val)):
+        assert len(parts[f"{name}_links"]) == len(parts[f"{name}_nonlinks"]) == size
+    review(made.folder, ["links"], "quick")
+
+
+@pytest.mark.parametrize("new", [0, 2])
+def test_a_graph_of_links_that_were_all_trained_on_is_not_audited_for_links(
+    new: int, trained: Path, tmp_path: Path
+) -> None:
+    seen = seen_links(trained)
+    columns, links = drawn(0)
+    old = [link for link in links if frozenset(link) in seen]
+    others = [link for link in links if frozenset(link) not in seen][:new]
+    made = on(trained, tmp_path, columns, [*old, *others])
+    assert made.secrets == ("tribe",)
+    assert made.unseen == (
+        "links were not audited: too few of them are new: the encoder was trained on the others, and only new ones are"
+        " asked for.",
+    )
+    assert read_record(made.folder)["scores"]["utility"] is not None, "the guild is asked of nodes"
+    graph, split = graph_of(made.folder, read_record(made.folder))
+    controls, notes = encoder_controls(made.folder, graph, split)
+    assert controls == {}
+    assert notes[0].startswith(
+        "no control by an encoder, which would be trained for links too: too few of them are new"
+    )
+    assert len(review(made.folder, made.secrets, "quick")) == 1
+    with pytest.raises(GraphveilError, match="links cannot be audited: too few of them are new"):
+        review(made.folder, attacks="quick")
+
+
+def test_the_links_of_a_node_that_was_renamed_are_new(trained: Path, tmp_path: Path) -> None:
+    """Who it is cannot be told but by its id."""
+    seen = seen_links(trained)
+    columns, links = drawn(0)
+    counts = Counter(name for link in seen for name in link)
+    old, count = next((name, count) for name, count in counts.most_common() if count < 20)
+    columns["id"] = ["renamed" if name == old else name for name in columns["id"]]
+    kept = [tuple("renamed" if name == old else name for name in link) for link in links if frozenset(link) in seen]
+    made = on(trained, tmp_path, columns, kept)  # type: ignore[arg-type]
+    assert made.known == NODES - 1
+    parts = named_parts(made)
+    held_out = parts["val_links"] | parts["test_links"]
+    assert len(held_out) == count
+    assert all("renamed" in link for link in held_out)
+
+
+@pytest.mark.parametrize(("file", "what"), [(TRAINED_ON, "nodes"), (TRAINED_LINKS, "links")])
+def test_where_it_is_not_said_what_was_trained_on_the_audit_says_so(
+    file: str, what: str, trained: Path, tmp_path: Path
+) -> None:
     shutil.copytree(trained, tmp_path / "run")
-    (tmp_path / "run" / "trained_on.parquet").unlink()
+    (tmp_path / "run" / file).unlink()
     made = on(tmp_path / "run", tmp_path, *grown_and_turned())
-    assert "does not say which nodes it was trained on" in made.warnings[-1]
-    audits = review(made.folder, attacks="quick").values()
-    for audit, what in zip(audits, ("nodes", "links"), strict=True):
-        assert audit.context.doubts[0].startswith(f"{what} that the encoder was trained on may be in the test part")
+    assert made.warnings == (f"The run does not say which {what} it was trained on, so that they may be asked for.",)
+    doubts = {audit.secret.name: audit.context.doubts for audit in review(made.folder, attacks="quick").values()}
+    told = f"{what} that the encoder was trained on may be in the test part, and of those it tells less than of others"
+    assert doubts == {"tribe": (), "links": ()} | {"tribe" if what == "nodes" else "links": (told,)}
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        pa.table({"one": ["a"], "another": ["b"]}),
+        pa.table({"one": [[1]], "other": [[2]]}),
+        pa.table({"one": [1.5], "other": [2.5]}),
+        None,
+    ],
+)
+def test_what_does_not_say_what_was_trained_on_is_refused(
+    spoilt: pa.Table | None, trained: Path, tables: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(trained, tmp_path / "run")
+    if spoilt is None:
+        (tmp_path / "run" / TRAINED_LINKS).write_bytes(b"PAR1 torn")
+    else:
+        pq.write_table(spoilt, tmp_path / "run" / TRAINED_LINKS)
+    with pytest.raises(GraphveilError, match=r"trained_links\.parquet cannot be read as a list of ids"):
+        embed(tmp_path / "run", str(tables), tmp_path / "out", device="cpu")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_graph_of_nodes_that_were_all_trained_on_is_not_audited(trained: Path, tmp_path: Path) -> None:
@@ -130,7 +281,9 @@ def test_a_graph_of_nodes_that_were_all_trained_on_is_not_audited(trained: Path,
     columns, links = drawn(0)
     kept = [NAMES.index(name) for name in seen]
     fewer = {name: [values[node] for node in kept] for name, values in columns.items()}
-    made = on(trained, tmp_path, fewer, [(one, other) for one, other in links if {one, other} <= {*seen}])
+    inner = [(one, other) for one, other in links if {one, other} <= {*seen}]
+    assert len(as_pairs(inner) - seen_links(trained)) > 3
+    made = on(trained, tmp_path, fewer, inner)
     assert made.secrets == ("links",)
     assert "tribe was not audited: it is known for too few nodes that the encoder was not trained on" in made.unseen[0]
     assert json.loads((made.folder / "run.json").read_text())["scores"]["utility"] is None
@@ -154,6 +307,16 @@ def test_links_that_are_kept_are_scored_on_new_ones_and_embedded_along_all(table
     assert notes == ()
     assert set(controls) == {"untrained encoder", "unprotected encoder"}
     review(made.folder, attacks="quick")
+
+    seen = seen_links(tmp_path / "run")
+    columns, links = drawn(0)
+    old = [link for link in links if frozenset(link) in seen]
+    newer = write_tables(tmp_path / "newer", columns, old)
+    made = embed(tmp_path / "run", str(newer), tmp_path / "of old links", device="cpu")
+    assert (made.secrets, made.unseen) == (("tribe",), ())
+    assert read_record(made.folder)["scores"]["utility"] is None, "it would be that of links that were trained on"
+    (found,) = review(made.folder, attacks="quick").values()
+    assert "utility unknown" in {flag.name for flag in found.flags}
 
 
 def test_nodes_without_features_have_those_of_their_links_again(tmp_path: Path) -> None:

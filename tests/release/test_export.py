@@ -68,6 +68,7 @@ def forbidden(run: Path, tables: Path) -> dict[str, list[bytes]]:
     weights = safetensors.numpy.load_file(run / "model.safetensors")
     history = pq.read_table(run / "history.parquet")
     codes = [graph["tribe"].numpy(), graph.y.numpy()]
+    seen = pq.read_table(run / "trained_links.parquet").to_pydict()
     x = graph.x.to_dense().numpy()
     return {
         "classes and values": [word.encode() for words in CLASSES.values() for word in words],
@@ -79,6 +80,7 @@ def forbidden(run: Path, tables: Path) -> dict[str, list[bytes]]:
         "weights": [array.tobytes()[:16] for array in weights.values() if array.nbytes >= 16 and array.any()],
         "history": [column.to_numpy()[-8:].tobytes() for column in history.columns],
         "links": [graph.edge_index[side, :8].numpy().tobytes() for side in (0, 1)],
+        "links by their ids": [repr(ends[:8])[1:-1].encode() for ends in seen.values()],
         "places": [str(folder).encode() for folder in (run, tables, tables.parent)],
         "the key": [KEY],
     }

@@ -71,7 +71,9 @@ def protect(
 ) -> None:
     """Train embeddings that keep the utility and hide the secret, and write them into a folder.
 
-    Writes embeddings.parquet, embeddings.npy, model.safetensors, history.parquet and run.json.
+    Writes embeddings.parquet, embeddings.npy, model.safetensors, history.parquet, run.json and, for `graphveil embed`,
+    trained_on.parquet and, if links are kept or hidden, trained_links.parquet: whose classes and which links it knows.
+    The last two, like the rest of the folder, are for you alone.
 
     A run that was stopped or killed goes on with --resume, and ends where an unbroken one ends.
     """
@@ -102,6 +104,8 @@ def protect(
             source = opened.source | {"split": kind}
             run = run_protect(veil, opened.graph, parts, out, resume=resume, on_round=on_round, source=source)
     except KeyboardInterrupt:
+        if not out.exists():
+            raise  # nothing was kept
         fail(f"interrupted; the same command with --resume goes on with {out}.", code=130)
     title = f"{opened.title}: {utility} kept, {' and '.join(secrets)} hidden"
     console.print(scores_table(title, {f"tradeoff {tradeoff:g}": run.score}))

@@ -52,6 +52,7 @@ def card(evidence: Evidence, formats: Sequence[str], pseudonymous: bool) -> str:
             "message_edges": record.text("message_edges"),
             "versions": {str(name): str(version) for name, version in record.content.get("versions", {}).items()},
             "embedded": "embedded" in record.content,
+            "untold": embedded.texts("untold"),
             "warnings": [warning.partition(": ")[0].rstrip(".") for warning in embedded.texts("warnings")],
             "unknown": {name: unknown.number(name) for name in unknown.content},
         }
