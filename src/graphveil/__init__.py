@@ -1,8 +1,9 @@
 """graphveil: node embeddings that keep one task and hide another, and an account of what still leaks."""
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as in typing, whose import would be the longest time before Ctrl-C is answered
 if TYPE_CHECKING:
+    from typing import Any
+
     from graphveil.audit import Audit, Finding, audit
     from graphveil.data import GraphSpec, Reading, Split, generate, load, read_graph
     from graphveil.errors import DivergedError, GraphveilError, LeakError
@@ -57,7 +58,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Import torch and PyG only when something that needs them is asked for."""
     import importlib  # noqa: PLC0415
 
