@@ -332,7 +332,8 @@ def finish(veils: Sequence[Veil], training: Training, on_round: Callable[[Traini
         with veils[0].repeatable():
             training.run(on_round)
     finally:  # a training that diverges, or is interrupted, leaves its last good state
-        spread = training.spread() if veils[0].recipe.noise else [[] for _ in veils]
+        with veils[0].repeatable():
+            spread = training.spread() if veils[0].recipe.noise else [[] for _ in veils]
         for run, veil in enumerate(veils):
             veil._keep(training, run, spread[run])
 
