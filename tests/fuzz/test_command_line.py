@@ -82,7 +82,7 @@ def attempt(base: Path, name: str, pick: random.Random, place: Path) -> Sequence
     faults += [f"{file} is gone or another" for file in changed]
     new = sorted(set(after) - set(before))
     if code == 2 and "--mlflow" not in words:  # a run that is finished stays, whatever a server says to it
-        faults += [f"{file} was left behind" for file in new if not is_harmless(place / file)]
+        faults += [f"{file} was left behind" for file in new]
     if surroundings() != around:
         faults.append("something outside has changed")
     shown = repr([word[:60] for word in words])
@@ -127,11 +127,6 @@ def listing(place: Path) -> dict[str, Any]:
         status = file.lstat()
         found[str(file.relative_to(place))] = status.st_mode if file.is_dir() else (status.st_mode, status.st_size)
     return {name: state for name, state in found.items() if not Path(name).name.startswith(("report.html", "audit"))}
-
-
-def is_harmless(file: Path) -> bool:
-    """A folder in which nothing is, or a lock, which has to stay for whoever waits for it."""
-    return file.is_dir() or file.name in (".lock", "fetch.lock")
 
 
 def surroundings() -> list[tuple[str, int]]:
