@@ -78,7 +78,7 @@ def asking_others(split: Split, graph: Data, seen: Seen) -> Split:
 
 
 def too_few(graph: Data, split: Split, name: str) -> str | None:
-    """Why a target cannot be asked for: the validation or the test part has none that is new to the encoder."""
+    """Why a target cannot be asked for: nothing of it in the validation or the test part is new to the encoder."""
     if name == "links":
         if split.val_links.size(1) and split.test_links.size(1):
             return None
@@ -157,6 +157,8 @@ def _read(file: Path, columns: Sequence[str]) -> pa.Table | None:
     if not file.exists():
         return None
     try:
+        if not file.is_file():
+            raise ValueError("it is not a plain file")  # a pipe might never end
         table = pq.read_table(file, columns=list(columns))
         if not all(pa.types.is_integer(kind) or kind == pa.large_string() for kind in table.schema.types):
             raise ValueError("it holds no ids")

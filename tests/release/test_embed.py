@@ -1,6 +1,7 @@
 """A trained encoder on its own graph, on a grown one, and on one that is unlike it."""
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -260,15 +261,19 @@ def test_where_it_is_not_said_what_was_trained_on_the_audit_says_so(
         pa.table({"one": ["a"], "another": ["b"]}),
         pa.table({"one": [[1]], "other": [[2]]}),
         pa.table({"one": [1.5], "other": [2.5]}),
+        "a pipe",
         None,
     ],
 )
 def test_what_does_not_say_what_was_trained_on_is_refused(
-    spoilt: pa.Table | None, trained: Path, tables: Path, tmp_path: Path
+    spoilt: pa.Table | str | None, trained: Path, tables: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(trained, tmp_path / "run")
+    (tmp_path / "run" / TRAINED_LINKS).unlink()
     if spoilt is None:
         (tmp_path / "run" / TRAINED_LINKS).write_bytes(b"PAR1 torn")
+    elif isinstance(spoilt, str):
+        os.mkfifo(tmp_path / "run" / TRAINED_LINKS)
     else:
         pq.write_table(spoilt, tmp_path / "run" / TRAINED_LINKS)
     with pytest.raises(GraphveilError, match=r"trained_links\.parquet cannot be read as a list of ids"):

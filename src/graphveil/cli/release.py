@@ -84,6 +84,8 @@ def embed(
     """Apply the encoder of a run to new nodes or a newer graph, and audit what comes of it.
 
     Columns are encoded as those of the run were. It warns where they, or what is in them, are not alike.
+
+    The audit asks for nodes and links that the encoder was not trained on.
     """
     from graphveil.audit import Effort
     from graphveil.embed import embed as embed_graph

@@ -71,9 +71,9 @@ def protect(
 ) -> None:
     """Train embeddings that keep the utility and hide the secret, and write them into a folder.
 
-    Writes embeddings.parquet, embeddings.npy, model.safetensors, history.parquet, run.json and, for `graphveil embed`,
-    trained_on.parquet and, if links are kept or hidden, trained_links.parquet: whose classes and which links it knows.
-    The last two, like the rest of the folder, are for you alone.
+    Writes embeddings.parquet, embeddings.npy, model.safetensors, history.parquet and run.json.
+
+    And trained_on.parquet and, if links are kept or hidden, trained_links.parquet: what `embed` must not ask for again.
 
     A run that was stopped or killed goes on with --resume, and ends where an unbroken one ends.
     """
