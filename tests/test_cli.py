@@ -160,6 +160,71 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(
     assert not (tmp_path / "run" / "run.json").exists()
 
 
+@pytest.fixture
+def own_tables(tmp_path: Path) -> Path:
+    """A small graph of somebody's own, with names that ASCII does not have."""
+    folder = tmp_path / "Müller 数据"
+    folder.mkdir()
+    nodes = "".join(f"{i},{('Genève', '京都')[i % 2]},{i}\n" for i in range(40))
+    (folder / "nodes.csv").write_text(f"id,city,age\n{nodes}", encoding="utf-8")
+    links = "".join(f"{i},{(i + step) % 40}\n" for i in range(40) for step in (1, 3))
+    (folder / "edges.csv").write_text(f"source,target\n{links}", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("encoding", "says"),
+    [("ascii", b"Gen\\xe8ve 20, \\u4eac\\u90fd 20"), ("cp1252", b"Gen\xe8ve 20, \\u4eac\\u90fd 20")],
+)
+def test_what_a_terminal_cannot_show_is_shown_otherwise(encoding: str, says: bytes, own_tables: Path) -> None:
+    command = [sys.executable, "-m", "graphveil", "data", "show", str(own_tables), "--attribute", "city"]
+    environment = os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "200"}
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert says in done.stdout
+    assert b"| target |" in done.stdout, "no lines that it cannot draw either"
+
+
+def test_names_of_files_are_utf8_whatever_the_locale_is(own_tables: Path) -> None:
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    out = own_tables.with_name("Größe")
+    command = [sys.executable, "-m", "graphveil", "protect", own_tables.name, "--secret", "city", "--out", out.name]
+    done = subprocess.run(
+        [*command, "--set", "rounds=2", "--device", "cpu"],
+        cwd=own_tables.parent,
+        env=os.environ | locale,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "files in Größe" in done.stdout.decode()
+    assert (out / "embeddings.parquet").exists()
+
+
+def test_a_name_that_is_not_utf8_is_one_sentence(graphveil: Program) -> None:
+    done = graphveil("data", "show", "M\udcfcller")
+    assert done.returncode == 2
+    assert "'M\\udcfcller' is not UTF-8" in done.stderr
+
+
+def test_too_little_memory_is_one_sentence(tmp_path: Path, graphveil: Program) -> None:
+    """A terabyte and more, which no machine gives."""
+    done = graphveil(
+        "protect",
+        "karate",
+        "--split",
+        "proportional",
+        "--set",
+        f"out_channels={10**12}",
+        "--out",
+        str(tmp_path / "run"),
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("graphveil: there is not enough memory for this: lower --set hidden_channels")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
 def test_an_output_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path, graphveil: Program) -> None:
     (tmp_path / "file").write_text("not a folder")
     done = graphveil("protect", "synthetic", *QUICK, "--out", str(tmp_path / "file" / "run"))

@@ -24,6 +24,20 @@ LONGEST = 600
 """Characters of a sentence; names in it come from files, and may have no end."""
 
 
+OUT_OF_MEMORY = (
+    "there is not enough memory for this: lower --set hidden_channels and --set out_channels, give it a smaller graph"
+    " or fewer --jobs, or choose another --device."
+)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether it was memory, which libraries say in ways of their own; torch is not imported to ask."""
+    if isinstance(error, MemoryError):
+        return True
+    said = ("DefaultCPUAllocator", "out of memory", "ALLOC_FAILED", "Storage size calculation overflowed")
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in said)
+
+
 def shortened(sentence: str, longest: int = LONGEST) -> str:
     """A sentence, without its middle if that is endless."""
     if len(sentence) <= longest:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from graphveil.errors import GraphveilError, unknown
+from graphveil.errors import OUT_OF_MEMORY, GraphveilError, is_out_of_memory, unknown
 from graphveil.experiments.cells import Cell, Trained, finish, read_result, train
 from graphveil.experiments.forms import comma_separated, latex, markdown
 from graphveil.experiments.saved import experiment_record
@@ -207,6 +207,8 @@ def finish_cell(trained: Trained, folder: Path) -> str | None:
 
 
 def _sentence(error: Exception) -> str:
+    if is_out_of_memory(error):
+        return OUT_OF_MEMORY
     return str(error) if isinstance(error, GraphveilError) else f"{type(error).__name__}: {error}"
 
 
