@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.audit import learners, links, nodes
-from graphveil.audit.attacks import Attack, scaled, standardised
+from graphveil.audit.attacks import Attack, scaled, standardised, whitened
 from graphveil.audit.finding import Finding
 from graphveil.audit.panel import Task
 from graphveil.audit.secret import LinkSecret, NodeSecret, class_matched, link_secret, node_secret
@@ -87,6 +87,22 @@ def test_a_bent_secret_is_found_though_not_by_a_straight_reader(
     straight = next(finding for finding in found.findings if finding.attack == "logistic regression, all")
     assert straight.headline.value < 0.65
     assert found.verdict == "leaks"
+
+
+def under_noise(told: np.ndarray) -> np.ndarray:
+    """Embeddings that vary a thousand times as much in other directions, none of which is a column's own."""
+    loud = noise(7, columns=6, nodes=len(told))
+    every = np.concatenate([loud, 1e-3 * told], axis=1)
+    turned, _ = np.linalg.qr(noise(8, columns=every.shape[1], nodes=every.shape[1]).astype(np.float64))
+    rows: np.ndarray = every @ turned
+    return rows
+
+
+@pytest.mark.parametrize("name", [name for name in NODE_ATTACKS if name.endswith("all") and "graph" not in name])
+def test_every_node_attack_looks_into_directions_that_hardly_vary(name: str, town: Data, coin: NodeSecret) -> None:
+    told = 2.0 * town.coin.numpy()[:, None] - 1 + 0.1 * noise(9, columns=1)
+    found = attack_with(find(name, nodes.panel()), under_noise(told), coin)
+    assert found.headline.value > (0.75 if "predicted links" in name else 0.85)
 
 
 def test_few_knows_twenty_a_class_and_all_knows_all_but_the_test(coin: NodeSecret, town_split: gv.Split) -> None:
@@ -169,8 +185,8 @@ def test_a_secret_beside_a_large_number_is_seen(town: Data, town_split: gv.Split
 
 def test_very_wide_embeddings_are_described_by_their_main_directions() -> None:
     pairs = np.array([[0, 1], [2, 3]])
-    assert links.geometry(noise(1, columns=40))(pairs).shape == (2, 3 * 40 + 16)
-    assert links.geometry(noise(1, columns=400))(pairs).shape == (2, 3 * links.WIDE + 16)
+    assert links.geometry(noise(1, columns=40))(pairs).shape == (2, 5 * 40 + 24)
+    assert links.geometry(noise(1, columns=400))(pairs).shape == (2, 3 * links.WIDE + 24)
 
 
 def test_the_graph_network_does_not_find_a_known_node_s_own_answer_in_its_row(coin: NodeSecret) -> None:
@@ -228,6 +244,15 @@ def test_every_link_attack_finds_planted_links(name: str, islands: tuple[Data, g
     place /= np.linalg.norm(place, axis=1, keepdims=True)  # the inner product compares directions
     z = np.repeat(place, 6, axis=0) + 0.02 * noise(2, columns=12, nodes=1200)
     assert attack_with(find(name, links.panel(secret)), z, secret).headline.value > 0.95
+
+
+@pytest.mark.parametrize("name", ["bilinear", "pair-MLP", "boosted trees on pairs"])
+def test_readers_of_pairs_look_into_directions_that_hardly_vary(name: str, islands: tuple[Data, gv.Split]) -> None:
+    graph, split = islands
+    secret = link_secret(graph, split, 0)
+    place = np.repeat(np.random.default_rng(0).normal(size=(200, 6)), 6, axis=0)
+    z = under_noise(place + 0.02 * noise(2, columns=6, nodes=1200))
+    assert attack_with(find(name, links.panel(secret)), z, secret).headline.value > 0.9
 
 
 def test_agreement_of_predicted_labels_finds_classes_that_are_links() -> None:
@@ -343,3 +368,7 @@ def test_scalings() -> None:
     np.testing.assert_allclose(standardised(x), [[-1, -1, 0], [1, 1, 0]])
     np.testing.assert_allclose(scaled(x)[:, 1] / scaled(x)[:, 0], [10, 10])
     assert scaled(x).std() == pytest.approx(1, abs=1e-6)
+    mixed = noise(1, columns=5) @ noise(2, columns=7, nodes=5)  # seven columns, five directions
+    white = whitened(mixed * [1, 1, 1e-3, 1, 1, 1e4, 1])
+    np.testing.assert_allclose(white.T @ white / len(white), np.eye(5), atol=1e-4)
+    assert whitened(np.ones((4, 3))).shape == (4, 0) or not whitened(np.ones((4, 3))).any()

@@ -15,6 +15,8 @@ from graphveil.audit.metrics import Array
 from graphveil.audit.secret import LinkSecret, Secret
 from graphveil.errors import GraphveilError
 
+WIDEST = 2048
+"""Columns beyond which z is not whitened: that would take minutes."""
 Need = Literal["z", "secrets", "labels", "graph"]
 """The embeddings; the secrets of other nodes or pairs; the labels of other nodes; all links of the public graph."""
 
@@ -68,6 +70,21 @@ def scaled(x: NDArray[Any]) -> Rows:
     """Columns of mean 0 and all together of deviation 1: how far one varies beside another is kept."""
     x = x - x.mean(axis=0, dtype=np.float64)
     rows: Rows = (x / max(float(x.std()), 1e-300)).astype(np.float32)
+    return rows
+
+
+def whitened(x: NDArray[Any]) -> Rows:
+    """Directions that do not go together, each of deviation 1, however little z varies in it.
+
+    A secret may live in one that all columns share and in which none varies much: whoever hides it by training looks
+    there last. What varies less than a millionth of the most is float32's rounding, and is left out.
+    """
+    even = standardised(x).astype(np.float64)
+    if even.shape[1] > WIDEST:
+        return even.astype(np.float32)
+    variance, directions = np.linalg.eigh(even.T @ even / len(even))
+    kept = variance > 1e-12 * max(variance[-1], 1e-300)
+    rows: Rows = (even @ (directions[:, kept] / np.sqrt(variance[kept]))).astype(np.float32)
     return rows
 
 

@@ -8,12 +8,15 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from graphveil.audit import learners
-from graphveil.audit.attacks import Answers, Attack, Need, standardised
+from graphveil.audit.attacks import Answers, Attack, Need, standardised, whitened
 from graphveil.audit.learners import Learner, Rows, Taught, learn
 from graphveil.audit.metrics import Array, Integers
 from graphveil.audit.secret import MAX_KNOWN, Asked, LinkSecret
 
 Pairs = Integers
+Described = Callable[[Pairs], Rows]
+"""Rows of numbers about pairs."""
+View = Callable[[Rows], Described]
 AT_ONCE = 2**15
 TINY = 1e-300
 QUICK = 30_000
@@ -87,6 +90,7 @@ class ClassifyPairs:
     """Teach a learner the known pairs, and let it answer for the others.
 
     Args:
+        views: of pairs; the better one is taken.
         twice: class-matched pairs have a model of their own, that learned from such pairs.
         at_most: known pairs to learn from, drawn at random.
     """
@@ -94,22 +98,28 @@ class ClassifyPairs:
     name: str
     learner: Callable[[int], Learner]
     cost: float
-    view: Callable[[Rows], Callable[[Pairs], Rows]]
+    views: Sequence[View]
     twice: bool = True
     at_most: int = 2 * MAX_KNOWN
     needs: tuple[Need, ...] = ("z", "secrets")
 
     def __call__(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:
-        rows = self.view(z)
-        score = self._taught(rows, secret.known, secret.val, seed)
+        views = [view(z) for view in self.views]
+        score = self._taught(views, secret.known, secret.val, seed)
         val, test = score(secret.val.index), score(secret.test.index)
         if secret.matched is None:
             return Answers(val, test)
         if self.twice:
-            score = self._taught(rows, secret.matched.known, secret.matched.val, seed)
+            score = self._taught(views, secret.matched.known, secret.matched.val, seed)
         return Answers(val, test, score(secret.matched.val.index), score(secret.matched.test.index))
 
-    def _taught(self, rows: Callable[[Pairs], Rows], known: Asked, val: Asked, seed: int) -> Callable[[Pairs], Array]:
+    def _taught(self, views: Sequence[Described], known: Asked, val: Asked, seed: int) -> Callable[[Pairs], Array]:
+        return max((self._learned(rows, known, val, seed) for rows in views), key=lambda found: found[0])[1]
+
+    def _learned(
+        self, rows: Described, known: Asked, val: Asked, seed: int
+    ) -> tuple[tuple[float, float], Callable[[Pairs], Array]]:
+        """How good, and how pairs are scored."""
         chosen = np.random.default_rng(seed).permutation(len(known.y))[: self.at_most]
         x, y = rows(known.index[:, chosen]), known.y[chosen]
         mean, scale = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-6)
@@ -121,7 +131,7 @@ class ClassifyPairs:
             answers = np.concatenate(parts)
             return answers[:, 1] - answers[:, 0]
 
-        return score
+        return model.quality, score
 
 
 @dataclass(frozen=True)
@@ -142,21 +152,29 @@ class LabelAgreement:
         return _answers(lambda pairs: (share[pairs[0]] * share[pairs[1]]).sum(axis=1), secret)
 
 
-def ends(z: Rows) -> Callable[[Pairs], Rows]:
+def ends(z: Rows) -> Described:
     """Both ends beside each other."""
-    even = standardised(z)
-    return lambda pairs: np.concatenate([even[pairs[0]], even[pairs[1]]], axis=1)
+    return _beside(standardised(z))
 
 
-def geometry(z: Rows) -> Callable[[Pairs], Rows]:
-    """|a - b|, a * b, a + b and the distances, of z as it is too; which end comes first does not matter."""
-    even = standardised(z)
-    main = even if z.shape[1] <= WIDE else standardised(PCA(WIDE, random_state=0).fit_transform(even))
+def whitened_ends(z: Rows) -> Described:
+    """The same of z whitened."""
+    return _beside(whitened(z))
+
+
+def geometry(z: Rows) -> Described:
+    """|a - b|, a * b, a + b and the distances, of z as it is and whitened too; which end is first does not matter."""
+    even, white = standardised(z), whitened(z)
+    narrow = z.shape[1] <= WIDE
+    main = even if narrow else standardised(PCA(WIDE, random_state=0).fit_transform(even))
 
     def rows(pairs: Pairs) -> Rows:
         a, b = main[pairs[0]], main[pairs[1]]
         columns = [np.abs(a - b), a * b, a + b]
-        for each in (even, z):
+        if narrow:  # else the main directions are whitened already
+            a, b = white[pairs[0]], white[pairs[1]]
+            columns += [np.abs(a - b), a * b]
+        for each in (even, white, z):
             columns += [measure(each[pairs[0]], each[pairs[1]])[:, None] for measure in DISTANCES.values()]
         return np.concatenate(columns, axis=1, dtype=np.float32)
 
@@ -170,9 +188,9 @@ def panel(secret: LinkSecret) -> list[Attack]:
         found.append(LabelAgreement())
     return [
         *found,
-        ClassifyPairs("bilinear", lambda _: learners.bilinear(), 3.0, ends),
-        ClassifyPairs("pair-MLP", lambda _: learners.mlp(), 5.0, geometry),
-        ClassifyPairs("boosted trees on pairs", lambda _: learners.trees(), 6.0, geometry),
+        ClassifyPairs("bilinear", lambda _: learners.bilinear(), 5.0, (ends, whitened_ends)),
+        ClassifyPairs("pair-MLP", lambda _: learners.mlp(), 6.0, (geometry,)),
+        ClassifyPairs("boosted trees on pairs", lambda _: learners.trees(), 7.0, (geometry,)),
     ]
 
 
@@ -180,14 +198,18 @@ def quick() -> list[Attack]:
     """For sweeps: distances, a bilinear and a bent reader."""
     return [
         *(Distance(measure) for measure in DISTANCES),
-        ClassifyPairs("bilinear", lambda _: learners.bilinear(), 3.0, ends, twice=False, at_most=QUICK),
-        ClassifyPairs("pair-MLP", lambda _: learners.one_mlp(), 5.0, geometry, twice=False, at_most=QUICK),
+        ClassifyPairs("bilinear", lambda _: learners.bilinear(), 3.0, (ends,), twice=False, at_most=QUICK),
+        ClassifyPairs("pair-MLP", lambda _: learners.one_mlp(), 6.0, (geometry,), twice=False, at_most=QUICK),
     ]
 
 
 def as_link_attacks(name: str, estimators: Sequence[Any]) -> list[Attack]:
     """Any scikit-learn classifiers, tuned over, on the geometry of pairs."""
-    return [ClassifyPairs(f"{name} on pairs", lambda _: learners.Sklearn(estimators), 6.0, geometry)]
+    return [ClassifyPairs(f"{name} on pairs", lambda _: learners.Sklearn(estimators), 7.0, (geometry,))]
+
+
+def _beside(x: Rows) -> Described:
+    return lambda pairs: np.concatenate([x[pairs[0]], x[pairs[1]]], axis=1)
 
 
 def _answers(score: Callable[[Pairs], Array], secret: LinkSecret) -> Answers:

@@ -1,6 +1,6 @@
 """The panel for node secrets: six ways to read a class from an embedding, each knowing few secrets and all."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 
 from graphveil.audit import learners
-from graphveil.audit.attacks import Answers, Attack, Need, scaled, standardised
+from graphveil.audit.attacks import Answers, Attack, Need, scaled, standardised, whitened
 from graphveil.audit.learners import Fitted, Learner, Rows, Taught, learn
 from graphveil.audit.metrics import Array, Integers
 from graphveil.audit.secret import Asked, NodeSecret
@@ -33,7 +33,7 @@ class Classify:
     """Teach a learner the known nodes' rows, and let it answer for the others.
 
     Args:
-        learner: made for the number of columns. scalings: tuned over too; trees need but one.
+        learner: made for the number of columns. scalings: tuned over too.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Classify:
     cost: float
     view: View = z_itself
     needs: tuple[Need, ...] = ("z", "secrets")
-    scalings: tuple[Scaling, ...] = (scaled, standardised)
+    scalings: tuple[Scaling, ...] = (scaled, standardised, whitened)
 
     def __call__(self, z: Rows, secret: NodeSecret, seed: int) -> Answers:
         known, val, classes = secret.known[self.knowledge], secret.val, secret.num_classes
@@ -82,13 +82,9 @@ class Propagate:
         nodes = np.unique(np.concatenate([known.index, val.index, test.index]))
         place = np.full(secret.num_nodes, -1)
         place[nodes] = np.arange(len(nodes))
-        x = standardised(z)[nodes]
-        x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
         learned, tuned_on = (known, val) if self.knowledge == "all" else _halves(known, seed)
         best: tuple[float, sp.csr_matrix, float] = (-1.0, None, 0.0)
-        distance, nearest = NearestNeighbors(n_neighbors=min(21, len(nodes))).fit(x).kneighbors(x)
-        for count in (6, 21):
-            links = _similarity(distance[:, 1:count], nearest[:, 1:count])
+        for links in _predicted_links(z, nodes):
             for reach in (0.5, 0.95):
                 answers = _spread(links, place[learned.index], learned.y, secret.num_classes, reach)
                 right = float((answers[place[tuned_on.index]].argmax(axis=1) == tuned_on.y).mean())
@@ -111,9 +107,9 @@ def panel() -> list[Attack]:
             Classify(f"k nearest neighbours, {knows}", lambda _: learners.neighbours(), knows, 0.2 * dear),
             Propagate(knows, 0.2 * dear),
             Classify(f"kernel machine, {knows}", learners.kernel, knows, 0.6 * dear),
-            Classify(f"forest, {knows}", lambda _: learners.forest(), knows, 0.9 * dear, scalings=(scaled,)),
+            Classify(f"forest, {knows}", lambda _: learners.forest(), knows, 0.9 * dear, scalings=_FOR_TREES),
             Classify(f"MLP, {knows}", lambda _: learners.mlp(), knows, 0.8 * dear),
-            Classify(f"boosted trees, {knows}", lambda _: learners.trees(), knows, 0.5 * dear, scalings=(scaled,)),
+            Classify(f"boosted trees, {knows}", lambda _: learners.trees(), knows, 0.5 * dear, scalings=_FOR_TREES),
             Classify(f"GNN with the public graph, {knows}", _over_hops(knows), knows, 0.9 * dear, gnn_rows, _ALL),
         ]
     return sorted(found, key=lambda attack: attack.cost)
@@ -125,7 +121,7 @@ def quick() -> list[Attack]:
         Classify("logistic regression, few", lambda _: learners.logistic_regression(), "few", 0.3),
         Classify("k nearest neighbours, all", lambda _: learners.neighbours(), "all", 1.6),
         Classify("logistic regression, all", lambda _: learners.logistic_regression(), "all", 2.4),
-        Classify("MLP, all", lambda _: learners.one_mlp(), "all", 3.0, scalings=(standardised,)),
+        Classify("MLP, all", lambda _: learners.one_mlp(), "all", 3.0, scalings=(standardised, whitened)),
     ]
 
 
@@ -142,6 +138,8 @@ def graph_alone() -> list[Attack]:
     ]
 
 
+_FOR_TREES = (scaled, whitened)
+"""They do not mind how far a column varies, but look at one at a time."""
 _ALL: tuple[Need, ...] = ("z", "secrets", "graph")
 
 
@@ -190,6 +188,16 @@ def _halves(known: Asked, seed: int) -> tuple[Asked, Asked]:
     order = np.random.default_rng(seed).permutation(len(known.y))
     order = order[np.argsort(known.y[order], kind="stable")]
     return tuple(Asked(known.index[part], known.y[part]) for part in (order[::2], order[1::2]))  # type: ignore[return-value]
+
+
+def _predicted_links(z: Rows, nodes: Integers) -> Iterator[sp.csr_matrix]:
+    """Each node and its five or twenty nearest by the angle, whichever way the columns are scaled."""
+    for scale in (standardised, whitened):
+        x = scale(z)[nodes]
+        x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+        distance, nearest = NearestNeighbors(n_neighbors=min(21, len(nodes))).fit(x).kneighbors(x)
+        for count in (6, 21):
+            yield _similarity(distance[:, 1:count], nearest[:, 1:count])
 
 
 def _similarity(distance: Rows, nearest: Integers) -> sp.csr_matrix:
