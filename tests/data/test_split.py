@@ -233,4 +233,23 @@ def test_without_classes_no_node_has_a_part_and_links_have() -> None:
     assert split.train_nodes.numel() == split.val_nodes.numel() == split.test_nodes.numel() == 0
     assert split.test_links.size(1) > 0
     with pytest.raises(gv.GraphveilError, match="no 'labels'"):
-        gv.Split.paper(graph, seed=0)
+        gv.Split.paper(graph, seed=0, targets=("labels",))
+
+
+@pytest.mark.parametrize("draw", [gv.Split.paper, gv.Split.proportional])
+def test_without_a_word_nodes_are_split_by_labels_or_else_by_the_first_classes(draw: Any, graph: Data) -> None:
+    assert draw(graph).targets == ("labels",)
+    assert draw(graph).digest() == draw(graph, targets=("labels",)).digest()
+    own = Data(
+        x=graph.x,
+        edge_index=graph.edge_index,
+        weight=torch.rand(graph.num_nodes),
+        alike=torch.zeros(graph.num_nodes).long(),
+        tribe=graph.y,
+    )
+    split = draw(own)
+    assert split.targets == ("tribe",), "a weight is no class, and one class tells nobody apart"
+    assert split.digest() == draw(graph).digest()
+    bare = draw(Data(x=graph.x, edge_index=graph.edge_index))
+    assert bare.targets == ("links",)
+    assert not bare.train_nodes.numel()

@@ -75,13 +75,14 @@ class Split:
         graph: Data,
         seed: int = 0,
         message_edges: MessageEdges = "train",
-        targets: Sequence[str] = ("labels",),
+        targets: Sequence[str] | None = None,
     ) -> "Split":
         """Section 5.1: 20 nodes a class, 500 and 1,000 nodes; 85 / 5 / 10 % of the links; all at random.
 
         Args:
             targets: what is kept and hidden. Nodes of which one is known have a part; the classes are of the first
-                that is not links. Where all are links, no node has a part.
+                that is not links. Where all are links, no node has a part. None is the labels, if the graph has some,
+                else the first of its attributes that has two classes, else links; `targets` of the split says which.
         """
         return _draw(graph, seed, message_edges, targets, papers_counts)
 
@@ -91,7 +92,7 @@ class Split:
         graph: Data,
         seed: int = 0,
         message_edges: MessageEdges = "train",
-        targets: Sequence[str] = ("labels",),
+        targets: Sequence[str] | None = None,
     ) -> "Split":
         """For graphs too small for the paper's counts: a third of each class, a sixth and the rest of the nodes.
 
@@ -173,7 +174,7 @@ def targets_of(graph: Data, secret: str) -> Sequence[str]:
     if secret != "links":
         return (secret,)
     names = [*(["labels"] if "y" in graph else []), *node_attributes(graph)]
-    return [name for name in names if len(torch.unique(node_classes(graph, name).clamp(min=0))) > 1][:1]
+    return next(((name,) for name in names if _has_classes(graph, name)), ("links",))
 
 
 def draw_split(kind: str, graph: Data, seed: int, message_edges: str, targets: Sequence[str]) -> Split:
@@ -181,6 +182,15 @@ def draw_split(kind: str, graph: Data, seed: int, message_edges: str, targets: S
     if kind not in SPLITS:
         raise unknown("split", kind, SPLITS)
     return SPLITS[kind](graph, seed, message_edges, targets)  # type: ignore[arg-type]
+
+
+def _has_classes(graph: Data, name: str) -> bool:
+    """Whether nodes can be told apart by it."""
+    try:
+        classes = node_classes(graph, name)
+    except GraphveilError:
+        return False
+    return classes[classes != UNKNOWN].unique().numel() > 1
 
 
 def _known(parts: dict[str, list[Tensor]], knowledge: str) -> Tensor:
@@ -193,10 +203,12 @@ def _draw(
     graph: Data,
     seed: int,
     message_edges: MessageEdges,
-    targets: Sequence[str],
+    targets: Sequence[str] | None,
     count_nodes: Callable[[Known], Counts],
 ) -> Split:
     """Nodes as counted, and 85 / 5 / 10 % of the links."""
+    if targets is None:
+        targets = ("labels",) if "y" in graph else targets_of(graph, "links")
     nodes = draw_nodes(graph, seed, targets, count_nodes)
     num_nodes = graph.x.size(0)
     links = undirected_pairs(graph.edge_index.cpu())
