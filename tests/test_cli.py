@@ -1,6 +1,7 @@
 """The program as a person meets it: help, results, wrong input, a small terminal and none."""
 
 import contextlib
+import io
 import os
 import pty
 import re
@@ -16,7 +17,8 @@ import numpy as np
 import pytest
 
 from graphveil import cli
-from graphveil.cli.shared import console
+from graphveil.cli.shared import PlainConsole, console, scores_table, warn_if_nothing_is_kept
+from graphveil.training.score import Joint, Score
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,23 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(
     assert says in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "run" / "run.json").exists()
+
+
+@pytest.mark.parametrize("metrics", [("accuracy",), ("accuracy", "accuracy")], ids=str)
+def test_scores_stand_beside_guessing_in_80_columns(metrics: tuple[str, ...]) -> None:
+    joint = [Joint(f"secret{i}", metric, 0.625, 0.625, 0.5) for i, metric in enumerate(metrics)]
+    table = scores_table("a run", {"tradeoff 0.5": Score(0.5801, "accuracy", 0.5799, tuple(joint))})
+    told = PlainConsole(width=80, file=io.StringIO())
+    told.print(table)
+    text = told.file.getvalue()  # type: ignore[attr-defined]
+    assert text.count("58.0% (guessing 58.0%)") == text.count("62.5% (guessing 50.0%)") == len(metrics)
+    assert len(text.splitlines()) == 5 + len(metrics), "nothing is folded"
+
+
+@pytest.mark.parametrize(("kept", "warned"), [(0.58, True), (0.581, False)])
+def test_a_utility_that_is_not_kept_is_told(kept: float, warned: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    warn_if_nothing_is_kept("segment", Score(kept, "accuracy", 0.58, ()))
+    assert ("warning: segment is not kept" in capsys.readouterr().out) is warned
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from graphveil.cli.shared import (
     console,
     fail,
     scores_table,
+    warn_if_nothing_is_kept,
 )
 from graphveil.errors import GraphveilError
 
@@ -109,6 +110,7 @@ def protect(
         fail(f"interrupted; the same command with --resume goes on with {out}.", code=130)
     title = f"{opened.title}: {utility} kept, {' and '.join(secrets)} hidden"
     console.print(scores_table(title, {f"tradeoff {tradeoff:g}": run.score}))
+    warn_if_nothing_is_kept(utility, run.score)
     console.print(
         f"{len(veil.history_)} rounds in {run.seconds:.1f} s; files in {out}", highlight=False, soft_wrap=True
     )

@@ -129,17 +129,32 @@ def show_table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[st
 
 
 def scores_table(title: str, scores: "dict[str, Score]") -> Table:
-    """Utility and what the joint adversaries read, a row a run and a secret, beside guessing."""
+    """Utility and what the joint adversaries read, a row a run and a secret, each beside guessing."""
     first = next(iter(scores.values()))
-    several = len(first.secrets) > 1
-    reads = "adversary reads" if several else f"adversary reads ({first.secrets[0].metric})"
-    table = Table("run", f"utility ({first.utility_metric})", *(["secret"] if several else []), reads, "guessing")
+    several, metrics = len(first.secrets) > 1, {joint.metric for joint in first.secrets}
+    reads = f"adversary reads ({first.secrets[0].metric})" if len(metrics) == 1 else "adversary reads"
+    table = Table("run", f"utility ({first.utility_metric})", *(["secret"] if several else []), reads)
     table.title, table.title_justify = title, "left"
     for name, score in scores.items():
+        kept = f"{score.utility:.1%} (guessing {score.utility_chance:.1%})"
         for joint in score.secrets:
-            said = [f"{joint.secret} ({joint.metric})"] if several else []
-            table.add_row(name, f"{score.utility:.1%}", *said, f"{joint.value:.1%}", f"{joint.chance:.1%}")
+            secret = joint.secret if len(metrics) == 1 else f"{joint.secret} ({joint.metric})"
+            table.add_row(
+                name, kept, *([secret] if several else []), f"{joint.value:.1%} (guessing {joint.chance:.1%})"
+            )
     return table
+
+
+def warn_if_nothing_is_kept(utility: str, score: "Score") -> None:
+    """Whoever hides everything has hidden the secret too."""
+    if score.utility <= score.utility_chance:
+        console.print(
+            f"warning: {utility} is not kept: the embeddings are no better for it than guessing. Raise --tradeoff, or"
+            " keep something that the graph tells.",
+            style="bold",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def caution(then: str) -> None:
