@@ -188,3 +188,30 @@ def test_counted_features_tell_nothing_of_links_that_are_held_out() -> None:
     gv.fit_together(veils, graph, splits)
     alone = gv.Veil(recipe=recipe, seed=1, device="cpu").fit(graph, splits[1])
     assert torch.allclose(alone.transform(graph, splits[1]), veils[1].transform(graph, splits[1]), atol=1e-5)
+
+
+def test_a_run_remembers_which_column_was_the_id(people: Path, tmp_path: Path, graphveil: Call) -> None:
+    """Its name is no usual one, so that it was the first column; the newer tables have their columns turned round."""
+    nodes, edges = people / "nodes.csv", people / "edges.csv"
+    nodes.write_text(nodes.read_text().replace("id,", "person,", 1))
+    edges.write_text(edges.read_text().replace("from,to", "payer,payee", 1))
+    run, newer = tmp_path / "run", tmp_path / "newer"
+    assert graphveil("protect", people, "--secret", "gender", "--out", run, *QUICK)[0] == 0
+    assert [read_record(run)["reading"][key] for key in ("id", "source", "target")] == ["person", "payer", "payee"]
+    newer.mkdir()
+    for file in (nodes, edges):
+        lines = [",".join(line.split(",")[::-1]) for line in file.read_text().splitlines()]
+        (newer / file.name).write_text("\n".join(lines))
+    code, said = graphveil("embed", run, newer, "--out", tmp_path / "out", "--no-audit", "--device", "cpu")
+    assert code == 0, said
+    assert "warning" not in said
+    assert "200 nodes, of which 200 are in the run too" in said
+    assert read_record(tmp_path / "out")["graph_digest"] == read_record(run)["graph_digest"]
+
+
+def test_without_a_secret_the_columns_are_named(people: Path, tmp_path: Path, graphveil: Call) -> None:
+    code, said = graphveil("protect", people, "--out", tmp_path / "run", *QUICK)
+    assert code == 2
+    assert "no 'labels'" in said
+    assert "'age', 'team', 'gender', 'title'" in said
+    assert "--secret NAME" in said

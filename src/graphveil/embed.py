@@ -19,6 +19,7 @@ from graphveil.data import Split, digest
 from graphveil.data.catalog import is_named, open_graph
 from graphveil.data.graph import UNKNOWN, node_classes
 from graphveil.data.origin import Encoding, Reading, node_ids, origin_of
+from graphveil.data.readers.tables import are_tables
 from graphveil.data.summary import differences, summary, unknown_counts
 from graphveil.errors import GraphveilError
 from graphveil.files import sha256
@@ -69,7 +70,7 @@ def embed(
     veil.device = device
     encoding = _encoding(run, record)
     named = is_named(graph)
-    reading = Reading(**otherwise or {}) if named else _reading(record, otherwise or {})
+    reading = Reading(**otherwise or {}) if named else _reading(record, graph, otherwise or {})
     found = open_graph(graph, reading, root, encoding=encoding)
     warnings = [*origin_of(found).differences, *_unlike(record, found, encoding)]
     z = veil.transform(found)
@@ -82,7 +83,7 @@ def embed(
     results = {
         "scores": _scores(veil, found, parts, z),
         "graph": graph if named else str(Path(graph).expanduser().resolve()),
-        "reading": None if named else asdict(reading),
+        "reading": None if named else asdict(origin_of(found).reading),
         "encoding": record["encoding"],
         "features": summary(found),
         "ids_digest": ids_digest(node_ids(found)),
@@ -173,9 +174,14 @@ def _check_free(out: Path) -> None:
         raise GraphveilError(f"{out} holds a finished run: choose another folder, or remove this one first.")
 
 
-def _reading(record: Mapping[str, Any], given: Mapping[str, Any]) -> Reading:
-    """As the run's graph was read, but for what is given; its own table of nodes and its bins are not this graph's."""
+def _reading(record: Mapping[str, Any], graph: str, given: Mapping[str, Any]) -> Reading:
+    """As the run's graph was read, but for what is given; its own table of nodes and its bins are not this graph's.
+
+    Nor are the names of its columns where one is of tables, and the other a file of one piece.
+    """
     before = Reading() if record["reading"] is None else Reading(**record["reading"])
+    if are_tables(Path(record["graph"])) != are_tables(Path(graph).expanduser()):
+        before = replace(before, source=None, target=None, id=None, label=None)
     nodes = {"nodes": str(Path(given["nodes"]).expanduser().resolve())} if given.get("nodes") else {}
     return replace(before, **{"nodes": None, "bins": {}} | dict(given) | nodes)
 

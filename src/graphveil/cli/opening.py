@@ -22,7 +22,7 @@ class Opened:
     """A graph, and what it takes to open it again from anywhere.
 
     Args:
-        reading: None for a graph by name.
+        reading: with the names of columns that were guessed; None for a graph by name.
     """
 
     graph: "Data"
@@ -55,6 +55,7 @@ def open_and_show(
     """
     from graphveil.data import telling_columns
     from graphveil.data.catalog import is_named, open_graph
+    from graphveil.data.origin import origin_of
 
     with console.status(f"Reading {name} ..."):
         if is_named(name):
@@ -62,7 +63,7 @@ def open_and_show(
         nodes = None if reading.nodes is None else str(Path(reading.nodes).expanduser().resolve())
         reading = replace(reading.wanting(*targets), nodes=nodes)
         graph = open_graph(name, reading, root)
-        opened = Opened(graph, str(Path(name).expanduser().resolve()), reading)
+        opened = Opened(graph, str(Path(name).expanduser().resolve()), origin_of(graph).reading)
         told = [
             (secret, column, strength)
             for secret in secrets

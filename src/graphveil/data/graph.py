@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphveil.data.origin import Origin
+from graphveil.data.sentences import listed
 from graphveil.errors import GraphveilError
 
 UNKNOWN = -1
@@ -63,11 +65,7 @@ def node_classes(graph: Data, name: str) -> Tensor:
     """
     key = "y" if name == "labels" else name
     if key not in graph:
-        attributes = node_attributes(graph)
-        raise GraphveilError(
-            f"the graph has no {name!r}: choose 'links', 'labels' (graph.y)"
-            f" or one of its node attributes ({', '.join(attributes) or 'it has none'})."
-        )
+        raise _has_not(graph, name)
     value = graph[key]
     if not isinstance(value, Tensor) or value.dim() != 1 or value.numel() != graph.num_nodes:
         shape = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
@@ -86,6 +84,23 @@ def node_classes(graph: Data, name: str) -> Tensor:
             f" and {UNKNOWN} is unknown."
         )
     return classes
+
+
+def _has_not(graph: Data, name: str) -> GraphveilError:
+    """The sentence for classes that a graph does not have, with those that it has or could have been read with."""
+    there = [*(["labels"] if "y" in graph else []), *node_attributes(graph)]
+    origin = graph.get("origin")
+    columns = [column for column in origin.columns if column not in there] if isinstance(origin, Origin) else []
+    if not columns:
+        return GraphveilError(
+            f"the graph has no {name!r}: choose 'links', 'labels' (graph.y)"
+            f" or one of its node attributes ({', '.join(there) or 'it has none'})."
+        )
+    has = f"it has {listed(there)}, and " if there else ""
+    return GraphveilError(
+        f"the graph has no {name!r}: {has}its table has the columns {listed(columns)}; name what is kept or hidden, as"
+        f" in --secret NAME (in Python: read_graph(..., attributes=['NAME']))."
+    )
 
 
 def check_targets(graph: Data, utility: str, secrets: Sequence[str]) -> None:

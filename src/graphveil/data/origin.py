@@ -107,11 +107,13 @@ class Encoding:
         columns: in the order of x; none where features are structural.
         classes: names of the classes 0, 1, ... of each target, "labels" or an attribute.
         cuts: inner borders of the bins of numeric attributes.
+        left_out: columns that are neither, so that nobody wonders about them in a newer table.
     """
 
     columns: Sequence[Column] = ()
     classes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     cuts: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    left_out: Sequence[str] = ()
 
     @classmethod
     def from_plain(cls, values: Mapping[str, Any]) -> "Encoding":
@@ -122,12 +124,13 @@ class Encoding:
             cuts = {name: [_finite(cut) for cut in inner] for name, inner in values["cuts"].items()}
             if any(sorted(inner) != inner or name not in classes for name, inner in cuts.items()):
                 raise ValueError("cuts that are in no order, or of no target")
+            left_out = _strings(values["left_out"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise GraphveilError(
                 f"what a run says of how features and classes were made cannot be read ({error!r:.200}): put its"
                 " run.json back as it was, or train again."
             ) from error
-        return cls(columns, classes, cuts)
+        return cls(columns, classes, cuts, left_out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +142,8 @@ class Origin:
         notes: what was done, a sentence each.
         structural: x says nothing but the number of links of a node: a split that hides links must make it anew.
         differences: those of the notes that say where it is unlike the earlier graph by whose encoding it was read.
+        reading: how it was read, with the names of columns that were guessed.
+        columns: of the nodes, beside their id, which could be asked for as attributes.
     """
 
     ids: pa.Array = field(repr=False)
@@ -146,6 +151,8 @@ class Origin:
     notes: Sequence[str] = field(default=(), repr=False)
     structural: bool = False
     differences: Sequence[str] = field(default=(), repr=False)
+    reading: Reading = field(default_factory=Reading, repr=False)
+    columns: Sequence[str] = field(default=(), repr=False)
 
 
 def origin_of(graph: Data) -> Origin:

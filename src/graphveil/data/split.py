@@ -190,7 +190,7 @@ def _has_classes(graph: Data, name: str) -> bool:
         classes = node_classes(graph, name)
     except GraphveilError:
         return False
-    return classes[classes != UNKNOWN].unique().numel() > 1
+    return len(classes[classes != UNKNOWN].unique()) > 1
 
 
 def _known(parts: dict[str, list[Tensor]], knowledge: str) -> Tensor:

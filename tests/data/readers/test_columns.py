@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import graphveil as gv
+from graphveil.data import check_targets, node_classes
 from graphveil.data.origin import Encoding
 from tests.data.readers.made import EDGES, refusal, tables
 
@@ -104,7 +105,7 @@ def test_columns_become_features_by_what_they_hold(tmp_path: Path) -> None:
     notes = " ".join(graph.origin.notes)
     assert "'c' is no feature: all its numbers are the same." in notes
     assert "'empty' is no feature: it is empty." in notes
-    assert "1 missing numbers of 'n' stand as its mean." in notes
+    assert "1 number of 'n' is missing or infinite, and stands as its mean." in notes
 
 
 def test_features_are_those_asked_for(tmp_path: Path) -> None:
@@ -173,8 +174,8 @@ def test_a_newer_table_is_encoded_like_the_older_one(tmp_path: Path) -> None:
     assert graph["age"].tolist() == [0, 1, 0], "cut at 40 as before"
     notes = " ".join(graph.origin.notes)
     assert "Known to the encoder, but not there, and filled with 0: 'n'." in notes
-    assert "1 values of 'w' are new to the encoder" in notes
-    assert "1 values of 'g' are new to the encoder and count as unknown." in notes
+    assert "1 value of 'w' is new to the encoder" in notes
+    assert "1 value of 'g' is new to the encoder and counts as unknown." in notes
     assert "ignored: 'extra'" in notes
 
 
@@ -190,7 +191,7 @@ def test_numbers_that_are_new_classes_are_told(tmp_path: Path) -> None:
     old = gv.read_graph(people(tmp_path, "k: 1 2 1"), attributes=["k"])
     graph = gv.read_graph(people(tmp_path, "k: 2 3 ."), attributes=["k"], encoding=old.origin.encoding)
     assert graph["k"].tolist() == [1, -1, -1]
-    assert any("1 values of 'k' are new to the encoder" in note for note in graph.origin.notes)
+    assert any("1 value of 'k' is new to the encoder" in note for note in graph.origin.notes)
 
 
 @pytest.mark.parametrize("name", ["x", "y", "edge_index", "num_nodes", "origin", "links", "labels"])
@@ -252,3 +253,41 @@ def test_numbers_that_no_square_can_hold_are_left_out_in_silence(tmp_path: Path)
     graph = gv.read_graph(tmp_path)
     assert [column.name for column in graph.origin.encoding.columns] == ["size"]
     assert any("huge" in note for note in graph.origin.notes)
+
+
+def test_columns_that_were_left_out_are_not_new(tmp_path: Path) -> None:
+    old = gv.read_graph(people(tmp_path, "n: 1 2 3", "same: 7 7 7", "mail: a b c", "gone: 1 2 3"), drop=["gone"])
+    kept = Encoding.from_plain(json.loads(json.dumps(asdict(old.origin.encoding))))
+    assert kept.left_out == ["same", "mail", "gone"]
+    again = gv.read_graph(tmp_path, encoding=kept)
+    assert again.origin.differences == ()
+    newer = people(tmp_path, "n: 1 2 3", "same: 7 7 8", "mail: a b c", "shoe: 1 2 3")
+    assert gv.read_graph(newer, encoding=kept).origin.differences == ("Not known to the encoder, and ignored: 'shoe'.",)
+
+
+def test_what_was_guessed_is_said_by_its_name(tmp_path: Path) -> None:
+    graph = gv.read_graph(tables(tmp_path, nodes="node,label,age\nann,x,1\nbob,y,2\ncid,x,3\ndee,y,4\n"))
+    said = graph.origin.reading
+    assert (said.source, said.target, said.id, said.label) == ("source", "target", "node", "label")
+    bare = gv.read_graph(tables(tmp_path, "ann,bob\nbob,ann\nbob,cid\n", nodes=None))
+    said = bare.origin.reading
+    assert (said.source, said.target, said.id, said.label) == (None, None, None, None), "columns without a name"
+    again = gv.read_graph(tmp_path, said)
+    assert again.edge_index.equal(bare.edge_index)
+
+
+def test_of_what_is_not_there_the_columns_are_named(tmp_path: Path) -> None:
+    graph = gv.read_graph(tables(tmp_path, nodes="id,age,city\nann,1,u\nbob,2,v\ncid,3,u\ndee,4,v\n"))
+    for ask in (lambda: check_targets(graph, "links", ["labels"]), lambda: node_classes(graph, "labels")):
+        with pytest.raises(
+            gv.GraphveilError, match=r"no 'labels'.*columns 'age', 'city';.* --secret NAME .*attributes="
+        ):
+            ask()
+    read = gv.read_graph(tmp_path, attributes=["city"])
+    with pytest.raises(gv.GraphveilError, match="no 'labels': it has 'city', and its table has the columns 'age'"):
+        node_classes(read, "labels")
+
+
+@pytest.mark.parametrize("field", ["attributes", "features", "drop"])
+def test_the_id_is_nothing_else(tmp_path: Path, field: str) -> None:
+    assert "'id' is the id of nodes.csv" in refusal(tables(tmp_path), **{field: ["id"]})

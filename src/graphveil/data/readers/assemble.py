@@ -1,7 +1,7 @@
 """From what a reader found to a graph: links, classes, features, and an account of them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from torch import Tensor
@@ -12,10 +12,11 @@ from graphveil.data.graph import UNKNOWN, both_directions, check_graph
 from graphveil.data.origin import Column, Encoding, Origin, Reading
 from graphveil.data.readers.classes import Classes, classes_like, classes_of
 from graphveil.data.readers.columns import are_names
-from graphveil.data.readers.distrust import listed, no_column
-from graphveil.data.readers.features import Matrix, Pieces, features_like, features_of, sources_of, together
+from graphveil.data.readers.distrust import no_column
+from graphveil.data.readers.features import Matrix, Pieces, features_like, features_of, new_values, sources_of, together
 from graphveil.data.readers.links import Links, simple_links
 from graphveil.data.readers.text import MISSING
+from graphveil.data.sentences import listed, some
 from graphveil.data.sparse import identity
 from graphveil.errors import GraphveilError, shortened
 
@@ -38,6 +39,7 @@ class Found:
         attributes: columns that are classes in the source itself, so that they are kept without being asked for.
         unread: columns that are there but were not read, since nobody asked for them.
         notes: what the reader did.
+        guessed: names of columns that the `Reading` left open, by its fields.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Found:
     attributes: Sequence[str] = ()
     unread: Sequence[str] = ()
     notes: Sequence[str] = ()
+    guessed: Mapping[str, str] = field(default_factory=dict)
 
 
 def assemble(found: Found, reading: Reading, encoding: Encoding | None) -> Data:
@@ -57,12 +60,11 @@ def assemble(found: Found, reading: Reading, encoding: Encoding | None) -> Data:
     if not rows:
         raise GraphveilError(f"{found.name} has no node: a graph needs one at least.")
     pairs = simple_links(found.links, reading, notes)
+    reading = replace(reading, **found.guessed)  # type: ignore[arg-type]
     sources = _targets(found, reading, notes, encoding)
     targets = {name: _classes(found, name, column, reading, encoding, notes) for name, column in sources.items()}
     unlike = [
-        f"{classes.lost:,} values of {sources[name]!r} are new to the encoder and count as unknown."
-        for name, classes in targets.items()
-        if classes.lost
+        f"{new_values(classes.lost, sources[name])} as unknown." for name, classes in targets.items() if classes.lost
     ]
     pieces = _features(found, reading, encoding, set(sources.values()), notes if encoding is None else unlike)
     graph = Data(edge_index=both_directions(pairs))
@@ -70,9 +72,12 @@ def assemble(found: Found, reading: Reading, encoding: Encoding | None) -> Data:
     graph.x = together(pieces.parts, rows) if pieces.columns else _missing(pairs, rows, reading, notes)
     for name, classes in targets.items():
         graph["y" if name == "labels" else name] = classes.codes
-    kept = _kept(pieces, targets) if encoding is None else encoding
+    columns = tuple(dict.fromkeys((*found.columns, *found.unread)))
+    left = [name for name in columns if name not in sources.values()]
+    kept = _kept(pieces, targets, left) if encoding is None else encoding
     notes, unlike = [shortened(note) for note in notes], [shortened(note) for note in unlike]
-    graph.origin = Origin(found.ids, kept, (*notes, *unlike), structural, tuple(unlike))
+    known_as = replace(reading, label=sources.get("labels", reading.label))
+    graph.origin = Origin(found.ids, kept, (*notes, *unlike), structural, tuple(unlike), known_as, columns)
     check_graph(graph)
     return graph
 
@@ -92,14 +97,23 @@ def _targets(found: Found, reading: Reading, notes: list[str], encoding: Encodin
             )
         if column in found.columns:
             targets[name] = column
-        elif encoding is None:
-            raise no_column(found.name, column, [*found.columns, *found.unread])
+        elif encoding is None or column == reading.id:
+            raise _no_column(found, column, reading)
         else:
             notes.append(f"There is no column {column!r}: {name} is left out.")
     for name in reading.bins:
         if name not in targets and name not in targets.values():
             raise GraphveilError(f"bins are given for {name!r}, which is no attribute: name it with --attribute too.")
     return targets
+
+
+def _no_column(found: Found, name: str, reading: Reading) -> GraphveilError:
+    if name == reading.id:
+        return GraphveilError(
+            f"{name!r} is the id of {found.name}, which tells nodes apart and is neither kept, hidden nor a feature:"
+            " name another column, or another id by --id."
+        )
+    return no_column(found.name, name, [*found.columns, *found.unread])
 
 
 def _guessed_label(found: Found, notes: list[str]) -> str | None:
@@ -124,8 +138,8 @@ def _classes(
     bins = reading.bins.get(name, reading.bins.get(column))
     classes = classes_of(values, column, bins, numeric_labels=name == "labels" or name in found.attributes)
     unknown_count = int((classes.codes == UNKNOWN).sum())
-    without = f", {unknown_count:,} nodes unknown" if unknown_count else ""
-    notes.append(f"{name}: {len(classes.names):,} class{'' if len(classes.names) == 1 else 'es'}{without}.")
+    without = f", {some(unknown_count, 'node')} unknown" if unknown_count else ""
+    notes.append(f"{name}: {some(len(classes.names), 'class', 'classes')}{without}.")
     if doubtful := [word for word in classes.names if word in MISSING]:
         own = "is taken as a class of its own" if len(doubtful) == 1 else "are taken as classes of their own"
         notes.append(f"{listed(doubtful)} of {column!r} {own}; leave cells empty where nothing is known.")
@@ -135,7 +149,7 @@ def _classes(
 def _features(found: Found, reading: Reading, encoding: Encoding | None, taken: set[str], notes: list[str]) -> Pieces:
     for name in (*(reading.features or ()), *reading.drop):
         if name not in found.columns and name not in found.unread and encoding is None:
-            raise no_column(found.name, name, [*found.columns, *found.unread])
+            raise _no_column(found, name, reading)
     free = [name for name in found.columns if name not in taken and name not in reading.drop]
     asked = free if reading.features is None else [name for name in reading.features if name not in reading.drop]
     for name in asked:
@@ -153,8 +167,7 @@ def _features(found: Found, reading: Reading, encoding: Encoding | None, taken: 
         )
     width = sum(column.width for column in pieces.columns)
     if width:
-        count = len(pieces.columns)
-        notes.append(f"{width:,} feature{'s' * (width > 1)} from {count:,} column{'s' * (count > 1)}.")
+        notes.append(f"{some(width, 'feature')} from {some(len(pieces.columns), 'column')}.")
     return pieces
 
 
@@ -163,19 +176,29 @@ def _features_like(found: Found, encoding: Encoding, taken: set[str], notes: lis
     if found.matrix is not None:
         columns["x"] = found.matrix
     pieces = features_like(columns, encoding.columns, len(found.ids), notes)
-    known = {name for column in encoding.columns for name in sources_of(column)} | taken
+    known = {*_sources(encoding.columns), *encoding.left_out, *taken}
     if extra := [name for name in found.columns if name not in known]:
         notes.append(f"Not known to the encoder, and ignored: {listed(extra)}.")
     return pieces
 
 
-def _kept(pieces: Pieces, targets: Mapping[str, Classes]) -> Encoding:
-    """What a newer graph has to be told."""
+def _kept(pieces: Pieces, targets: Mapping[str, Classes], left: Iterable[str]) -> Encoding:
+    """What a newer graph has to be told.
+
+    Args:
+        left: columns that are no target.
+    """
+    used = set(_sources(pieces.columns))
     return Encoding(
         tuple(pieces.columns),
         {name: list(found.names) for name, found in targets.items()},
         {name: list(found.cuts) for name, found in targets.items() if found.cuts is not None},
+        [name for name in left if name not in used],
     )
+
+
+def _sources(columns: Iterable[Column]) -> list[str]:
+    return [name for column in columns for name in sources_of(column)]
 
 
 def _missing(pairs: Tensor, rows: int, reading: Reading, notes: list[str]) -> Tensor:

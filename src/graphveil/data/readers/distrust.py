@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from graphveil.data.sentences import listed, short
 from graphveil.errors import GraphveilError, printable
 
 MOST_BYTES = 8 << 30
@@ -108,23 +109,10 @@ def unreadable(file: Path, error: Exception) -> GraphveilError:
 def no_column(where: str, name: str, names: Sequence[str]) -> GraphveilError:
     """The sentence for a column that is not there."""
     if not names:
-        return GraphveilError(f"{where} has no column {_short(name)}: give a table of nodes, by --nodes, that has it.")
+        return GraphveilError(f"{where} has no column {short(name)}: give a table of nodes, by --nodes, that has it.")
     near = difflib.get_close_matches(name, names[:1000], n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return GraphveilError(f"{where} has no column {_short(name)}: it has {listed(names)}.{hint}")
-
-
-def listed(names: Sequence[str], most: int = 10) -> str:
-    """Names in a row, of which only the first are said."""
-    if not names:
-        return "none"
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(_short(name) for name in names[:most]) + more
-
-
-def _short(name: str) -> str:
-    text = repr(name)
-    return text if len(text) <= 50 else f"{text[:47]}..."
+    return GraphveilError(f"{where} has no column {short(name)}: it has {listed(names)}.{hint}")
 
 
 def brief(error: Exception) -> str:

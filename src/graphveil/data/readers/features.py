@@ -19,7 +19,8 @@ from torch import Tensor
 from graphveil.data.graph import UNKNOWN
 from graphveil.data.origin import Column
 from graphveil.data.readers.columns import FEW_CATEGORIES, MOST_CATEGORIES, coded, numbers, words
-from graphveil.data.readers.distrust import MOST_BYTES, MOST_COLUMNS, listed
+from graphveil.data.readers.distrust import MOST_BYTES, MOST_COLUMNS
+from graphveil.data.sentences import listed, some
 from graphveil.data.sparse import csr
 from graphveil.errors import GraphveilError
 
@@ -92,7 +93,7 @@ def features_like(
             text = words(table[column.name], column.name)
             codes = coded(text, column.categories)
             if unseen := int((codes == UNKNOWN).sum()) - text.null_count:
-                notes.append(f"{unseen:,} values of {column.name!r} are new to the encoder and count as missing.")
+                notes.append(f"{new_values(unseen, column.name)} as missing.")
             pieces.add(column, _one_hot(codes, len(column.categories)))
         else:
             part = table[column.name]
@@ -105,6 +106,12 @@ def features_like(
 def sources_of(column: Column) -> Sequence[str]:
     """The columns of a table that a column of features comes from."""
     return column.categories if column.kind == "matrix" and column.categories else [column.name]
+
+
+def new_values(count: int, name: str) -> str:
+    """The beginning of a sentence on values of a column that an earlier graph did not have."""
+    one, several = "is new to the encoder and counts", "are new to the encoder and count"
+    return some(count, f"value of {name!r} {one}", f"values of {name!r} {several}")
 
 
 def check_width(name: str, came: int, expected: int) -> None:
@@ -173,7 +180,8 @@ def _add_number(pieces: Pieces, name: str, values: NDArray[np.float64], notes: l
         notes.append(f"{name!r} is no feature: {alike if len(known) else 'it is empty'}.")
         return
     if count := len(values) - len(known):
-        notes.append(f"{count:,} missing numbers of {name!r} stand as its mean.")
+        one, several = "is missing or infinite, and stands", "are missing or infinite, and stand"
+        notes.append(some(count, f"number of {name!r} {one}", f"numbers of {name!r} {several}") + " as its mean.")
     part = np.nan_to_num((values - mean) / deviation).astype(np.float32)[:, None]
     pieces.add(Column(name, "number", 1, mean, deviation), part)
 

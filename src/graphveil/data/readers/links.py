@@ -10,6 +10,7 @@ from torch import Tensor
 
 from graphveil.data.graph import decode_pairs, encode_pairs
 from graphveil.data.origin import Reading
+from graphveil.data.sentences import some
 from graphveil.errors import GraphveilError
 
 
@@ -39,10 +40,10 @@ def simple_links(links: Links, reading: Reading, notes: list[str]) -> Tensor:
     if count := int(loop.sum()):
         if reading.loops == "refuse":
             raise GraphveilError(
-                f"{_first(links, loop)}, links a node to itself, one of {_some(count, 'such row')}: take them out, or"
+                f"{_first(links, loop)}, links a node to itself, one of {some(count, 'such row')}: take them out, or"
                 " say --loops drop."
             )
-        notes.append(f"{_some(count, 'loop')} dropped.")
+        notes.append(f"{some(count, 'loop')} dropped.")
         links = _chosen(links, np.flatnonzero(~loop.numpy()))
         ends = links.ends
     codes = encode_pairs(torch.stack([torch.minimum(*ends), torch.maximum(*ends)]))
@@ -51,15 +52,15 @@ def simple_links(links: Links, reading: Reading, notes: list[str]) -> Tensor:
     if count := ends.size(1) - codes.numel():
         if reading.duplicates == "refuse":
             raise GraphveilError(
-                f"{links.place(_first_repeated(ends))}, repeats a link, one of {_some(count, 'such row')}: take them"
+                f"{links.place(_first_repeated(ends))}, repeats a link, one of {some(count, 'such row')}: take them"
                 " out, or say --duplicates drop."
             )
-        notes.append(f"{_some(count, 'repeated link')} dropped.")
+        notes.append(f"{some(count, 'repeated link')} dropped.")
     pairs = codes // 2
     both = torch.zeros_like(pairs, dtype=torch.bool)
     both[1:] = pairs[1:] == pairs[:-1]
     pairs = _directions(pairs, both, links, reading, notes)
-    notes.append(f"{_some(pairs.numel(), 'link')} of {_some(rows, 'row')}.")
+    notes.append(f"{some(pairs.numel(), 'link')} of {some(rows, 'row')}.")
     return decode_pairs(pairs)
 
 
@@ -76,7 +77,7 @@ def _heavy(links: Links, reading: Reading, notes: list[str]) -> Links:
         raise GraphveilError(f"{links.place(int(unknown.argmax()))}, has a link without a weight: give it one.")
     heavy = np.flatnonzero(links.weights >= reading.min_weight)
     if count := len(links.weights) - len(heavy):
-        notes.append(f"{_some(count, 'link')} lighter than {reading.min_weight:g} dropped.")
+        notes.append(f"{some(count, 'link')} lighter than {reading.min_weight:g} dropped.")
     return _chosen(links, heavy)
 
 
@@ -89,10 +90,10 @@ def _directions(pairs: Tensor, both: Tensor, links: Links, reading: Reading, not
     count, distinct = int(both.sum()), pairs[~both]
     if reading.direction == "mutual" and links.directed:
         if gone := distinct.numel() - count:
-            notes.append(f"{_some(gone, 'link')} of one direction only dropped.")
+            notes.append(f"{some(gone, 'link')} of one direction only dropped.")
         return pairs[both]
     if count:
-        notes.append(f"{_some(count, 'link')} {'comes' if count == 1 else 'come'} in both directions: taken once.")
+        notes.append(f"{some(count, 'link')} {'comes' if count == 1 else 'come'} in both directions: taken once.")
     elif links.directed and distinct.numel():
         notes.append("Each link comes in one direction and is taken for both.")
     return distinct
@@ -114,7 +115,3 @@ def _first_repeated(ends: Tensor) -> int:
     order = codes.argsort(stable=True)
     again = codes[order][1:] == codes[order][:-1]
     return int(order[1:][again].min())
-
-
-def _some(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -15,6 +15,7 @@ from graphveil.data.readers.columns import numbers
 from graphveil.data.readers.ids import alike, own_ids
 from graphveil.data.readers.links import Links
 from graphveil.data.readers.text import TextTable, open_text
+from graphveil.data.sentences import some
 from graphveil.errors import GraphveilError
 
 
@@ -42,7 +43,7 @@ def read_ogb(folder: Path, reading: Reading) -> Found:
     if matrix is not None and len(matrix) != count:
         raise GraphveilError(f"{features and features.file} has {len(matrix):,} rows and there are {count:,} nodes.")
     columns: dict[str, pa.ChunkedArray] = {}
-    notes = [f"{count:,} nodes of a folder of OGB."]
+    notes = [f"{some(count, 'node')} of a folder of OGB."]
     if labels is not None:
         classes = _matrix(labels)
         if len(classes) != count:

@@ -4,7 +4,7 @@ Which column is what is guessed from its name unless it is said, and told.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +18,10 @@ from graphveil.data.origin import Reading
 from graphveil.data.readers import ids as node_ids
 from graphveil.data.readers.assemble import LABEL_NAMES, Found
 from graphveil.data.readers.columns import numbers
-from graphveil.data.readers.distrust import MOST_COLUMNS, brief, check_expansion, check_file, listed, no_column
+from graphveil.data.readers.distrust import MOST_COLUMNS, brief, check_expansion, check_file, no_column
 from graphveil.data.readers.links import Links
 from graphveil.data.readers.text import TextTable, open_text
+from graphveil.data.sentences import listed, some
 from graphveil.errors import GraphveilError
 
 TEXT = (".csv", ".tsv", ".txt", ".tab", ".edges", ".edgelist", ".el")
@@ -74,13 +75,19 @@ Table = TextTable | ParquetTable
 
 @dataclass(frozen=True)
 class Ends:
-    """What a table of links says: ids of both ends, from which columns and where, and weights if there are some."""
+    """What a table of links says: ids of both ends, from which columns and where, and weights if there are some.
+
+    Args:
+        typed: whether the file says of what type ids are.
+        guessed: as of `Found`.
+    """
 
     ids: Sequence[pa.ChunkedArray]
     names: tuple[str, str]
     place: Callable[[int], str]
     weights: NDArray[np.float64] | None
     typed: bool
+    guessed: Mapping[str, str]
 
 
 def read_tables(links: Path, nodes: Path | None, reading: Reading) -> Found:
@@ -128,6 +135,11 @@ def find_nodes(links: Path, asked: str | None) -> Path | None:
 def is_table(file: Path) -> bool:
     """Whether a file is a table, by the end of its name."""
     return plain_suffix(file) in (*TEXT, *PARQUET)
+
+
+def are_tables(path: Path) -> bool:
+    """Whether a path is that of tables, also where they are no more; else its file is of one piece."""
+    return plain_suffix(path) in ("", *TEXT, *PARQUET) or path.is_dir()
 
 
 def plain_suffix(file: Path) -> str:
@@ -196,8 +208,13 @@ def _ends_of(table: Table, reading: Reading) -> Ends:
     wanted = [source, target, *([_named(table, weight)] if weight is not None else [])]
     rows = table.read(wanted, [source, target])
     weights = None if weight is None else _weights(rows[weight], weight, table.place)
-    typed = isinstance(table, ParquetTable)
-    return Ends([rows[source], rows[target]], (source, target), table.place, weights, typed)
+    typed, guessed = isinstance(table, ParquetTable), _said(table, source=source, target=target)
+    return Ends([rows[source], rows[target]], (source, target), table.place, weights, typed, guessed)
+
+
+def _said(table: Table, **names: str) -> dict[str, str]:
+    """Names of columns that the file itself says: those of the others only stand for their places."""
+    return {field: name for field, name in names.items() if name not in table.unnamed}
 
 
 def _recur(ends: Ends) -> bool:
@@ -217,15 +234,16 @@ def _with_nodes(file: Path, ends: Ends, reading: Reading, notes: list[str]) -> F
     rows = table.read(columns, [name])
     known, *both = node_ids.alike(rows[name], *ends.ids)
     ids = node_ids.own_ids(known, name, table.place)
-    notes.append(f"Nodes are the {len(ids):,} rows of {file.name}, by {name!r}.")
+    rows_of = some(len(ids), "row of", "rows of")
+    notes.append(f"Nodes are the {rows_of} {file.name}, by {name!r}.")
     links = Links(node_ids.numbered(both, ids, ends.names, ends.place), ends.place, ends.weights)
     rest = {column: rows[column] for column in columns if column != name}
     for column, values in rest.items():
         if column in (*reading.attributes, reading.label) and pa.types.is_null(values.type):
             rest[column] = table.read([column], [column])[column]  # all healthy: a word for nothing may be a class
-    return Found(
-        file.name, _own_type(rows[name], ids, isinstance(table, ParquetTable)), links, rest, unread=unread, notes=notes
-    )
+    own = _own_type(rows[name], ids, isinstance(table, ParquetTable))
+    guessed = {**ends.guessed, **_said(table, id=name)}
+    return Found(file.name, own, links, rest, unread=unread, notes=notes, guessed=guessed)
 
 
 def _without_nodes(file: Path, ends: Ends, notes: list[str]) -> Found:
@@ -233,7 +251,7 @@ def _without_nodes(file: Path, ends: Ends, notes: list[str]) -> Found:
     ids = node_ids.all_ends(both)
     links = Links(node_ids.numbered(both, ids, ends.names, ends.place), ends.place, ends.weights)
     notes.append(f"No table of nodes: the {len(ids):,} that a link names, in the order of their ids.")
-    return Found(file.name, _own_type(ends.ids[0], ids, ends.typed), links, notes=notes)
+    return Found(file.name, _own_type(ends.ids[0], ids, ends.typed), links, notes=notes, guessed=ends.guessed)
 
 
 def _own_type(column: pa.ChunkedArray, ids: pa.Array, typed: bool) -> pa.Array:
