@@ -215,3 +215,38 @@ def test_without_a_secret_the_columns_are_named(people: Path, tmp_path: Path, gr
     assert "no 'labels'" in said
     assert "'age', 'team', 'gender', 'title'" in said
     assert "--secret NAME" in said
+
+
+def test_a_run_is_audited_for_another_column_of_its_graph(people: Path, tmp_path: Path, graphveil: Call) -> None:
+    """The team was a feature, and the age was too; the title was left out, and is known of few."""
+    nodes = (people / "nodes.csv").read_text().splitlines()
+    (people / "nodes.csv").write_text("\n".join([nodes[0], *(line.rpartition(",")[0] + "," for line in nodes[1:])]))
+    run = tmp_path / "run"
+    given = ("--secret", "gender", "--features", "team,age", "--out", run)
+    assert graphveil("protect", people, *given, *QUICK)[0] == 0
+    before = (run / "run.json").read_bytes()
+    asked = ("--secret", "team", "--secret", "age", "--bins", "age=3", "--panel", "quick")
+    code, said = graphveil("audit", run, *asked)
+    assert code == 0, said
+    graph, split = graph_of(run, read_record(run))
+    for name in ("team", "age"):
+        told = json.loads((run / f"audit.{name}.json").read_text())
+        assert told["secret"] == name
+        assert told["origin"]["split"] == split.digest()
+        assert told["test_examples"] == len(split.test_nodes), "the split is the run's own"
+        assert f"{name} is one of the features that the encoder was given" in said
+        assert told["chance"] < 0.5, "of three classes"
+    assert "team" not in graph
+    assert (run / "run.json").read_bytes() == before
+    for secret, sentence in (
+        ("age", "--bins age=4"),
+        ("salary", "no column 'salary'"),
+        ("title", "'title' is known for none of the training nodes of this run, which was split by links and gender"),
+        ("id", "'id' is the id of nodes.csv"),
+    ):
+        code, said = graphveil("audit", run, "--secret", secret, "--panel", "quick")
+        assert (code, sentence in said) == (2, True), said
+    code, said = graphveil("audit", run, "--secret", "gender", "--bins", "gender=2", "--panel", "quick")
+    assert code == 2
+    assert "bins are given for 'gender'" in said
+    assert sorted(file.name for file in run.glob("audit*.json")) == ["audit.age.json", "audit.team.json"]

@@ -4,6 +4,7 @@ Writes `audit.json` and `audit.answers.safetensors` (raw answers), and the like 
 kept in `controls.safetensors`, so that a second audit does not train them again.
 """
 
+import copy
 import hashlib
 import re
 import time
@@ -22,7 +23,8 @@ from graphveil.audit.panel import the_panel, the_secret
 from graphveil.audit.result import answers_beside
 from graphveil.data import UNKNOWN, Split, check_targets, digest, node_classes
 from graphveil.data.catalog import open_graph
-from graphveil.data.origin import Encoding, Reading, node_ids
+from graphveil.data.origin import Encoding, Reading, node_ids, origin_of
+from graphveil.data.readers.features import sources_of
 from graphveil.data.split import draw_split
 from graphveil.errors import GraphveilError
 from graphveil.files import hold_lock, read_json, write_tensors
@@ -40,17 +42,20 @@ def review(
     root: Path | None = None,
     controls: bool = True,
     effort: Effort | None = None,
+    bins: Mapping[str, int] | None = None,
 ) -> dict[Path, Audit]:
     """Audit what lies in `folder`, once for each secret, and write the audits there; gives them by their files.
 
     Args:
-        secrets: the run's own by default. attacks: "full" or "quick". root: of the graph's raw files.
+        secrets: the run's own by default, or any other columns of its tables. attacks: "full" or "quick".
+        root: of the graph's raw files. bins: as of `Reading`, for secrets that are not the run's own.
         controls: attack an untrained and an unprotected encoder too; the latter is trained if it has not been.
     """
     effort = replace(effort or Effort(), started=time.perf_counter())
     record = read_record(folder)
     config = record["config"]
-    graph, split = graph_of(folder, record, root)
+    trained_on, split = graph_of(folder, record, root)
+    graph = _with_classes(trained_on, record, secrets, bins or {})
     z = read_embeddings(folder / "embeddings.npy", node_ids(graph))
     kept = record["scores"]["utility"]
     utility = None if kept is None else utility_of(config["utility"], kept, graph, split)
@@ -59,6 +64,8 @@ def review(
     for name, context in contexts.items():  # refuse before anything is trained
         if name == "links" and (fault := too_few(graph, split, name)) is not None:
             raise GraphveilError(f"links cannot be audited: {fault}")
+        if name not in ("links", *record["targets"]):
+            _check_known(graph, split, name, record)
         the_panel(attacks, the_secret(name, graph, split, config["seed"], context))
     found = {}
     with hold_lock(folder / ".lock", 0, f"another process is writing to {folder}: wait for it."):
@@ -67,9 +74,9 @@ def review(
         if controls and attacks != "quick":
             if effort.on_attack is not None:
                 effort.on_attack("training an unprotected encoder", 0, 1)
-            encoders, notes = encoder_controls(folder, graph, split)
+            encoders, notes = encoder_controls(folder, trained_on, split)
         for name, context in contexts.items():
-            said = replace(context, notes=notes, doubts=_seen_before(record, name))
+            said = replace(context, notes=(*notes, *_a_feature(trained_on, name)), doubts=_seen_before(record, name))
             one = audit(z, graph, split, name, attacks, config["seed"], encoders, said, effort)
             file = audit_file(folder, name, config["secrets"])
             one.save(file)
@@ -89,8 +96,7 @@ def audit_file(folder: Path, secret: str, secrets: Sequence[str]) -> Path:
 def graph_of(folder: Path, record: Mapping[str, Any], root: Path | None = None) -> tuple[Data, Split]:
     """The graph and the split of a run, refused if they are not those that it was trained on."""
     reading = record["reading"]
-    encoding = Encoding.from_plain(record["encoding"]) if "embedded" in record else None  # an earlier graph's
-    graph = open_graph(record["graph"], None if reading is None else Reading(**reading), root, encoding)
+    graph = _opened(record, None if reading is None else Reading(**reading), root)
     if digest(graph) != record["graph_digest"]:
         raise GraphveilError(
             f"{record['graph']} is not the graph that {folder} was trained on: put the old one back, or apply the run"
@@ -182,6 +188,53 @@ def encoder_controls(folder: Path, graph: Data, split: Split) -> tuple[dict[str,
         controls["unprotected encoder"] = plain.fit(graph, learned).transform(graph, split)
     write_tensors(file, controls, {"run": run})
     return controls, ()
+
+
+def _opened(record: Mapping[str, Any], reading: Reading | None, root: Path | None = None) -> Data:
+    encoding = Encoding.from_plain(record["encoding"]) if "embedded" in record else None  # an earlier graph's
+    return open_graph(record["graph"], reading, root, encoding)
+
+
+def _with_classes(graph: Data, record: Mapping[str, Any], secrets: Sequence[str], bins: Mapping[str, int]) -> Data:
+    """The same graph with the classes of other columns of its tables; all else stays as the encoder was trained on."""
+    wanted = [name for name in secrets if name not in ("links", "labels", *graph.keys())]
+    if others := [name for name in bins if name not in wanted]:
+        raise GraphveilError(
+            f"bins are given for {others[0]!r}: give them for a column that is audited, and that the run does not keep"
+            " or hide itself."
+        )
+    if not wanted or record["reading"] is None:
+        return graph
+    reading = Reading(**record["reading"]).wanting(*wanted)
+    features = [name for name in reading.features or () if name not in wanted] or None
+    again = _opened(record, replace(reading, features=features, bins={**reading.bins, **bins}))
+    if not node_ids(again).equals(node_ids(graph)):
+        raise GraphveilError(f"{record['graph']} changed while it was read: try again.")
+    found, origin = copy.copy(graph), origin_of(graph)
+    for name in wanted:
+        found[name] = node_classes(again, name)
+    classes = {**origin_of(again).encoding.classes, **origin.encoding.classes}
+    found.origin = replace(origin, encoding=replace(origin.encoding, classes=classes))
+    return found
+
+
+def _check_known(graph: Data, split: Split, name: str, record: Mapping[str, Any]) -> None:
+    """Refuse a secret of which too little is known among the nodes that the run was split into."""
+    known = node_classes(graph, name).cpu() != UNKNOWN
+    for part, nodes in (("training", split.train_nodes), ("validation", split.val_nodes), ("test", split.test_nodes)):
+        if not known[nodes].any():
+            raise GraphveilError(
+                f"{name!r} is known for none of the {part} nodes of this run, which was split by"
+                f" {' and '.join(record['targets'])}: audit its embeddings.parquet by --embeddings, --graph and"
+                f" --secret {name}, which splits the nodes anew."
+            )
+
+
+def _a_feature(graph: Data, secret: str) -> tuple[str, ...]:
+    """That a secret went into the encoder as a column of its own."""
+    if any(secret in sources_of(column) for column in origin_of(graph).encoding.columns):
+        return (f"{secret} is one of the features that the encoder was given",)
+    return ()
 
 
 def _seen_before(record: Mapping[str, Any], secret: str) -> tuple[str, ...]:
