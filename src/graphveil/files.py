@@ -74,6 +74,17 @@ def read_json(path: Path) -> Any:
         raise ValueError("it is nested too deeply") from error
 
 
+def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """With a digest of itself, so that an edited file is noticed; whoever means harm can make another."""
+    rest = {key: value for key, value in record.items() if key != "sha256"}
+    return rest | {"sha256": hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()}
+
+
+def is_sealed(record: Mapping[str, Any]) -> bool:
+    """Whether a record is as it was when it was sealed."""
+    return bool(record.get("sha256") == sealed(record)["sha256"])
+
+
 def sha256(path: Path) -> str:
     """Of a file's bytes."""
     with path.open("rb") as file:
@@ -150,6 +161,20 @@ def check_target(path: Path) -> None:
     folder = path.parent
     if folder in _held and not (folder.exists() and _number(folder) == _held[folder]):
         raise GraphveilError(f"{folder} was removed while it was being written to: start over.")
+
+
+def check_place(folder: Path, ours: Collection[str]) -> None:
+    """Refuse a folder with files of somebody's own, among which ours would be strewn.
+
+    Args:
+        ours: names of which one is there if it is a folder that we wrote to before, as a lock is.
+    """
+    with blame_the_disk(folder):
+        found = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
+    if found and not {".lock", *ours} & {*found}:
+        raise GraphveilError(
+            f"{folder} holds {found[0]!r} and nothing that such a command wrote: choose a folder that is new or empty."
+        )
 
 
 def _locked(file: Path) -> int | None:

@@ -18,6 +18,7 @@ from graphveil.audit.finding import together
 from graphveil.audit.panel import raw_features
 from graphveil.audit.secret import NodeSecret, node_secret
 from graphveil.errors import GraphveilError
+from graphveil.files import is_sealed
 
 USEFUL = Context(utility=Utility("links", 0.9, 0.5, 1000))
 
@@ -58,6 +59,7 @@ def test_who_holds_the_public_graph_has_a_line_of_its_own(secret: NodeSecret) ->
     assert found.with_graph is graph
     assert found.to_dict()["with_public_graph"]["excess"]["value"] == pytest.approx(0.05, abs=2e-3)
     assert found.verdict == "leaks", "z adds five points to what the graph tells"
+    assert [sentence.split(":")[0] for sentence in found.told_by] == ["gnn"]
 
 
 def test_whoever_reads_much_on_the_test_part_counts_though_another_was_chosen(secret: NodeSecret) -> None:
@@ -68,10 +70,15 @@ def test_whoever_reads_much_on_the_test_part_counts_though_another_was_chosen(se
         found = Audit(secret, [*chosen, finding(secret, "other", 0.5, secret.chance + above)], {}, context=USEFUL)
         assert found.strongest.headline.value == pytest.approx(0.5, abs=1e-3)
         assert found.verdict == verdict
+        accuracy = [sentence for sentence in found.told_by if ": accuracy" in sentence]
+        assert [sentence.split(":")[0] for sentence in accuracy] == (["other"] if verdict == "leaks" else [])
 
 
 def test_the_verdict(secret: NodeSecret) -> None:
-    assert Audit(secret, [finding(secret, "a", 0.7, 0.7)], {}, context=USEFUL).verdict == "leaks"
+    found = Audit(secret, [finding(secret, "a", 0.7, 0.7)], {}, context=USEFUL)
+    assert found.verdict == "leaks"
+    assert found.told_by[0] == f"a: accuracy {found.strongest.headline} is above {100 * secret.chance:.1f}"
+    assert found.told_by[0] in str(found).replace("\n", " ")
     assert Audit(secret, [finding(secret, "a", 0.5, 0.5)], {}, context=USEFUL).verdict == "protected"
 
 
@@ -88,6 +95,7 @@ def test_a_leak_of_rare_classes_is_one_though_accuracy_does_not_show_it(town: Da
     assert found.most_balanced is not None
     assert found.most_balanced.balanced.low > 0.5
     assert found.verdict == "leaks"
+    assert any("balanced accuracy" in sentence for sentence in found.told_by)
 
 
 def names(found: Audit) -> set[str]:
@@ -254,6 +262,8 @@ def test_what_is_written_and_nothing_half(town: Data, town_split: gv.Split, tmp_
     assert written["origin"]["panel"] == "quick"
     raw = (tmp_path / "a" / "audit.answers.safetensors").read_bytes()
     assert hashlib.sha256(raw).hexdigest() == written["answers_sha256"]
+    assert is_sealed(written)
+    assert not is_sealed(written | {"verdict": "protected"})
     answers = safetensors.numpy.load(raw)["embeddings/MLP, all/test"]
     right = (answers.argmax(axis=1) == found.secret.test.y).mean()
     mlp = next(attack for attack in written["attacks"] if attack["attack"] == "MLP, all")

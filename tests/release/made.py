@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphveil.data.origin import Reading
+from graphveil.files import sealed
 
 NODES = 160
 NAMES = [f"person-{number:03d}-{(number * 7919) % 1000:03d}" for number in range(NODES)]
@@ -54,8 +55,8 @@ def audit_files(run: Path) -> dict[str, Path]:
 
 
 def change(file: Path, **fields: Any) -> None:
-    """Put other values into a JSON file; a dictionary is merged."""
+    """Put other values into a JSON file, and seal it anew if it was; a dictionary is merged."""
     content = json.loads(file.read_text())
     for name, value in fields.items():
         content[name] = content[name] | value if isinstance(value, dict) else value
-    file.write_text(json.dumps(content))
+    file.write_text(json.dumps(sealed(content) if "sha256" in content else content))

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 
 from graphveil.errors import GraphveilError
 from graphveil.release.card import card, escaped
-from graphveil.release.evidence import Beside, Evidence, Limits, gather
+from graphveil.release.evidence import Attacked, Beside, Evidence, Limits, gather
 from graphveil.report.checks import Reading
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -92,7 +92,13 @@ def test_a_nasty_name_is_only_a_name(name: str, evidence: Evidence) -> None:
     def card_with(name: str) -> str:
         record = dict(evidence.record) | {"config": config | {"utility": name, "encoder": name, "secrets": [name]}}
         named = replace(
-            audit, secret=name, verdict="leaks", attack=name, flags=[(name, name)], attacks=[(name, audit.reading)]
+            audit,
+            secret=name,
+            verdict="leaks",
+            attack=name,
+            flags=[(name, name)],
+            attacks=[Attacked(name, audit.reading, False)],
+            told_by=[name],
         )
         return card(replace(evidence, record=record, audits={name: named}, objections=[name]), ["npy"], True)
 
@@ -113,11 +119,15 @@ def test_the_card_says_what_the_audit_found(evidence: Evidence) -> None:
         joint=0.595,
         beside=[Beside("balanced accuracy", Reading(0.71, 0.6, 0.8), 0.5, limited=True)],
         flags=[("too few examples", "there are 79")],
-        attacks=[("a kernel machine", Reading(0.671, 0.561, 0.764)), ("a tree", Reading(0.5, 0.4, 0.6))],
+        attacks=[
+            Attacked("a kernel machine", Reading(0.671, 0.561, 0.764), False),
+            Attacked("a tree", Reading(0.5, 0.4, 0.6), False),
+        ],
+        told_by=["a kernel machine: accuracy 67.1 [56.1, 76.4] is above 55.0"],
     )
     text = card(replace(evidence, audits={"tribe": told, "links": None}), ["npy"], pseudonymous=False)
     for line in (
-        "**It leaks tribe.** The audit found an attack that reads it from these embeddings better than guessing does.",
+        f"**It leaks tribe.** What can be told from guessing: {told.told_by[0]}.",
         "| strongest attack: a kernel machine | 67.1 % [56.1, 76.4] | 55.0 % |",
         "| balanced accuracy | 71.0 % [60.0, 80.0] | 50.0 % |",
         "| floor, which the utility alone implies | 62.0 % [50.0, 70.0] | 55.0 % |",

@@ -143,6 +143,12 @@ def strongest(findings: Sequence[Finding]) -> Finding:
     return steady[0] if steady else best
 
 
+def ranked(findings: Sequence[Finding]) -> list[Finding]:
+    """The strongest first, the others in their order."""
+    best = strongest(findings)
+    return [best, *(finding for finding in findings if finding is not best)]
+
+
 def together(findings: Sequence[Finding]) -> list[Finding]:
     """One more finding: the best on the validation part and up to two near-equals, their log-odds averaged."""
     secret = findings[0].secret if findings else None

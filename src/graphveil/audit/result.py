@@ -11,19 +11,21 @@ import numpy as np
 import safetensors.numpy
 from scipy.stats import norm
 
-from graphveil.audit.finding import Finding, plain, strongest
+from graphveil.audit.finding import Finding, plain, ranked, strongest
 from graphveil.audit.information import Information, information
 from graphveil.audit.metrics import Estimate, auc
 from graphveil.audit.secret import LinkSecret, NodeSecret, Secret
 from graphveil.data.graph import UNKNOWN
 from graphveil.errors import GraphveilError
-from graphveil.files import blame_the_disk, check_target, making, write_atomically, write_json
+from graphveil.files import blame_the_disk, check_target, making, sealed, write_atomically, write_json
 
-SCHEMA = "graphveil/audit/1"
+SCHEMA = "graphveil/audit/2"
 WIDEST = 0.05
 """The half-width of an interval above which there are too few examples to call anything protected."""
 RAREST = 30
 """Test examples that a class must have for the same."""
+
+METRICS = {"accuracy": "accuracy", "auc": "AUC"}
 
 Verdict = Literal["leaks", "protected", "flagged"]
 
@@ -201,32 +203,48 @@ class Audit:
 
     @property
     def verdict(self) -> Verdict:
-        """ "leaks" if any reading can be told from guessing; "protected" if none can and nothing is flagged.
+        """ "leaks" if any reading can be told from guessing; "protected" if none can and nothing is flagged."""
+        if self.told_by:
+            return "leaks"
+        return "flagged" if self.flags else "protected"
+
+    @cached_property
+    def told_by(self) -> tuple[str, ...]:
+        """The readings that can be told from guessing, each in a few words.
 
         Where links are the secret and a node class is the utility, comparing the true classes is what the headline is
         held against; the class-matched reading is held against one half all the same. An attack that was not the best
         on the validation part counts too, if its reading is beyond what luck gives the luckiest of so many.
         """
-        reference = self.secret.chance
+        found, best, reference = [], self.strongest, self.secret.chance
         keeps_classes = self.context.utility is not None and self.context.utility.name != "links"
         if isinstance(self.secret, LinkSecret) and keeps_classes and self.floor is not None:
             reference = max(reference, self.floor.value)
-        told = self.strongest.headline.low > reference or self._stands_out(reference)
-        if self.most_balanced is not None:
-            told |= self.most_balanced.balanced.low > self.balanced_chance
-        if self.class_matched is not None and self.class_matched.matched is not None:
-            told |= self.class_matched.matched.low > 0.5
-        if self.with_graph is not None and self.excess_with_graph is not None:
-            told |= self.excess_with_graph.low > 0 and self.with_graph.headline.low > self.secret.chance
-        if told:
-            return "leaks"
-        return "flagged" if self.flags else "protected"
+        if best.headline.low > reference:
+            found.append(_above(best.attack, METRICS[best.metric], best.headline, reference))
+        elif (lucky := self._standing_out(reference)) is not None:
+            found.append(_above(lucky.attack, METRICS[lucky.metric], lucky.headline, reference) + ", more than luck")
+        balanced = self.most_balanced
+        if balanced is not None and balanced.balanced.low > self.balanced_chance:
+            found.append(_above(balanced.attack, "balanced accuracy", balanced.balanced, self.balanced_chance))
+        matched = self.class_matched
+        if matched is not None and matched.matched is not None and matched.matched.low > 0.5:
+            found.append(_above(matched.attack, "class-matched AUC", matched.matched, 0.5))
+        graph, excess = self.with_graph, self.excess_with_graph
+        if graph is not None and excess is not None and excess.low > 0 and graph.headline.low > self.secret.chance:
+            found.append(f"{graph.attack}: it reads {excess} more with z than without")
+        return tuple(found)
 
-    def _stands_out(self, reference: float) -> bool:
-        """Whether any attack reads more than `reference`, at the level of 2.5 % shared by all of them (Bonferroni)."""
+    def _standing_out(self, reference: float) -> Finding | None:
+        """An attack that reads more than `reference`, at the level of 2.5 % shared by all of them (Bonferroni)."""
         widened = norm.ppf(1 - 0.025 / len(self._without_graph)) / norm.ppf(0.975)
-        readings = [finding.headline for finding in self._without_graph]
-        return any(one.value - widened * (one.value - one.low) > reference for one in readings)
+
+        def least(finding: Finding) -> float:
+            one = finding.headline
+            return float(one.value - widened * (one.value - one.low))
+
+        most = max(self._without_graph, key=least)
+        return most if least(most) > reference else None
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in audit.json."""
@@ -237,6 +255,7 @@ class Audit:
             "origin": dict(self.origin),
             "secret": self.secret.name,
             "verdict": self.verdict,
+            "told_by": list(self.told_by),
             "chance": self.secret.chance,
             "strongest": {"attack": self.strongest.attack, "metric": self.strongest.metric}
             | plain(self.strongest.headline),
@@ -258,7 +277,7 @@ class Audit:
             "attacks": [finding.summary() for finding in self.findings],
             "controls": {
                 "guessing": {"metric": self.strongest.metric, "value": self.secret.chance},
-                **{name: [finding.summary() for finding in found] for name, found in self.controls.items()},
+                **{name: [finding.summary() for finding in ranked(found)] for name, found in self.controls.items()},
             },
             "flags": [{"name": flag.name, "sentence": flag.sentence} for flag in self.flags],
             "dropped": list(self.dropped),
@@ -270,7 +289,8 @@ class Audit:
     def save(self, path: str | Path) -> None:
         """Write `audit.json`, and beside it the raw answers as `audit.answers.safetensors`, whose hash it holds.
 
-        The answers are about the secret: they are for the auditor and not for publication.
+        It holds a digest of itself too. The answers are about the secret: they are for the auditor and not for
+        publication.
         """
         path, answers_file = Path(path), answers_beside(Path(path))
         arrays = {}
@@ -280,7 +300,7 @@ class Audit:
                     if (answers := getattr(finding.answers, part)) is not None:
                         arrays[f"{subject}/{finding.attack}/{part}"] = np.ascontiguousarray(answers)
         raw = safetensors.numpy.save(arrays)
-        told = self.to_dict() | {"answers_sha256": hashlib.sha256(raw).hexdigest()}
+        told = sealed(self.to_dict() | {"answers_sha256": hashlib.sha256(raw).hexdigest()})
         for file in (path, answers_file):
             with blame_the_disk(file):
                 check_target(file)
@@ -308,3 +328,7 @@ def answers_beside(path: Path) -> Path:
     if not path.name:
         raise GraphveilError(f"an audit cannot be written to {str(path)!r}: give the name of a file.")
     return path.with_name(f"{path.stem}.answers.safetensors")
+
+
+def _above(attack: str, metric: str, reading: Estimate, reference: float) -> str:
+    return f"{attack}: {metric} {reading} is above {100 * reference:.1f}"

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from graphveil.audit.finding import Finding, strongest
 from graphveil.audit.metrics import Estimate
-from graphveil.audit.result import Audit
+from graphveil.audit.result import METRICS, Audit
 
 
 def shown(audit: Audit) -> Group:
@@ -30,8 +30,7 @@ def as_text(audit: Audit, width: int = 110) -> str:
 def rows(audit: Audit) -> list[tuple[str, str]]:
     """The headline and what stands beside it, as (name, sentence)."""
     best, chance = audit.strongest, 100 * audit.secret.chance
-    metric = {"auc": "AUC", "accuracy": "accuracy"}[best.metric]
-    found = [("strongest attack", f"{best.attack}: {metric} {best.headline}, guessing {chance:.1f}")]
+    found = [("strongest attack", f"{best.attack}: {METRICS[best.metric]} {best.headline}, guessing {chance:.1f}")]
     if audit.most_balanced is not None:
         name, balanced = audit.most_balanced.attack, audit.most_balanced.balanced
         found.append(("balanced accuracy", f"{name}: {balanced}, guessing {100 * audit.balanced_chance:.1f}"))
@@ -49,6 +48,7 @@ def rows(audit: Audit) -> list[tuple[str, str]]:
     if audit.gap is not None and audit.context.joint is not None:
         found.append(("joint adversary", f"{100 * audit.context.joint:.1f}: a fresh one reads {100 * audit.gap:+.1f}"))
     found.append(("mutual information", _nats(audit)))
+    found += [("leaks", sentence) for sentence in audit.told_by]
     found += [("flag", f"{flag.name}: {flag.sentence}") for flag in audit.flags]
     return found + [("note", note) for note in (*audit.context.notes, *audit.secret.notes)]
 

@@ -61,7 +61,7 @@ def export(
     show_table(f"In {made.folder}", ("file", "bytes"), sizes)
     for secret, audit in made.audits.items():
         if audit is not None and audit.verdict == "leaks":
-            _say(f"it leaks {secret}: an attack reads it better than guessing does", style="bold")
+            _say(f"it leaks {secret}: {'; '.join(audit.told_by)}", style="bold")
     _say(f"read it before you hand it on: {made.folder / 'CARD.md'}")
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template
 
+from graphveil.audit.result import METRICS
 from graphveil.errors import GraphveilError
-from graphveil.release.evidence import METRICS, Evidence
+from graphveil.release.evidence import Evidence
 from graphveil.report.checks import Fields, Reading
 
 LONGEST = 1000

@@ -14,16 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphveil.audit.embeddings import check_embeddings, rows_digest
-from graphveil.audit.result import SCHEMA
+from graphveil.audit.result import METRICS, SCHEMA
 from graphveil.errors import GraphveilError, unknown
-from graphveil.files import read_json
+from graphveil.files import is_sealed, read_json
 from graphveil.release.formats import Embeddings
 from graphveil.report.checks import Fields, Reading
 from graphveil.report.findings import BESIDE
 from graphveil.review import audit_file, read_record
 from graphveil.run import ids_digest
 
-METRICS = {"accuracy": "accuracy", "auc": "AUC"}
 LIMITED = ("balanced", "class_matched")
 """Readings beside the strongest attack's that a limit holds for too: what is told of a rare class shows only there."""
 
@@ -79,6 +78,15 @@ class Beside:
 
 
 @dataclass(frozen=True)
+class Attacked:
+    """What one attack reads, and whether it holds the public graph beside the embeddings."""
+
+    name: str
+    reading: Reading
+    with_graph: bool
+
+
+@dataclass(frozen=True)
 class Audited:
     """An audit of one secret, as far as the card tells it."""
 
@@ -92,7 +100,8 @@ class Audited:
     joint: float | None
     beside: Sequence[Beside]
     flags: Sequence[tuple[str, str]]
-    attacks: Sequence[tuple[str, Reading]]
+    attacks: Sequence[Attacked]
+    told_by: Sequence[str]
     panel: str
     examples: int
     embeddings: str
@@ -150,7 +159,8 @@ def read_embeddings(file: Path) -> Embeddings:
         table = pq.read_table(file)
         columns = [f"z{i}" for i in range(table.num_columns - 1)]
         if not columns or table.column_names != ["id", *columns]:
-            raise ValueError(f"its columns are {', '.join(table.column_names[:4])} ..., not id, z0, z1, ...")
+            strange = [name for name in table.column_names if name not in ("id", *columns)] or table.column_names
+            raise ValueError(f"its columns are not id, z0, z1, ...: there is {strange[0][:40]!r}")
         ids = table["id"].combine_chunks()
         if pa.types.is_dictionary(ids.type):
             ids = ids.dictionary_decode()
@@ -173,6 +183,8 @@ def read_audit(file: Path, secret: str) -> Audited:
     fields = Fields.of(read_json(file), "")
     if fields.content.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA}")
+    if not is_sealed(fields.content):
+        raise ValueError("it was changed since it was written")
     if fields.text("secret") != secret:
         raise ValueError(f"it is of {fields.text('secret')[:80]!r}")
     best, origin, joint = (fields.inner(name) for name in ("strongest", "origin", "joint_adversary"))
@@ -184,7 +196,11 @@ def read_audit(file: Path, secret: str) -> Audited:
         for name, said in BESIDE.items()
         if (inner := fields.inner(name)) is not None and (read := inner.as_reading()) is not None
     ]
-    attacks = [(found.text("attack"), read) for found in fields.objects("attacks") if (read := found.as_reading())]
+    attacks = [
+        Attacked(found.text("attack"), read, "graph" in found.texts("needs"))
+        for found in fields.objects("attacks")
+        if (read := found.as_reading())
+    ]
     return Audited(
         secret=secret,
         verdict=fields.text("verdict", ("leaks", "protected", "flagged")),
@@ -196,7 +212,8 @@ def read_audit(file: Path, secret: str) -> Audited:
         joint=None if joint is None else joint.share("value"),
         beside=beside,
         flags=[(flag.text("name"), flag.text("sentence")) for flag in fields.objects("flags")],
-        attacks=sorted(attacks, key=lambda found: -found[1].value),
+        attacks=sorted(attacks, key=lambda found: -found.reading.value),
+        told_by=fields.texts("told_by"),
         panel=origin.text("panel"),
         examples=int(fields.number("test_examples") or 0),
         embeddings=origin.text("embeddings"),
@@ -221,15 +238,24 @@ def _against(audit: Audited, embeddings: str, split: str, limit: float | None) -
 
 def _beyond(audit: Audited, limit: float) -> list[str]:
     """The readings of an audit that may be higher than a limit."""
+    worst = max((one for one in audit.attacks if not one.with_graph), key=lambda one: one.reading.high, default=None)
     readings = [(f"the strongest attack on {audit.secret!r} reads an {audit.metric}", audit.reading)]
+    if worst is not None and worst.reading.high > audit.reading.high:
+        readings = [(f"an attack on {audit.secret!r} ({worst.name}) reads an {audit.metric}", worst.reading)]
     readings += [
         (f"an attack on {audit.secret!r} reads a {one.name}", one.reading) for one in audit.beside if one.limited
     ]
     return [
-        f"{what} of up to {reading.high:.3f} (the upper end of its 95 % interval), and the limit is {limit:g}"
+        f"{what} of up to {_over(reading.high, limit)} (the upper end of its 95 % interval), and the limit is {limit:g}"
         for what, reading in readings
         if reading.high > limit
     ]
+
+
+def _over(value: float, limit: float) -> str:
+    """With as many digits as it takes to see that it is over the limit."""
+    digits = next((digits for digits in range(3, 12) if round(value, digits) > limit), 12)
+    return f"{value:.{digits}f}"
 
 
 def _is_the_same(file: Path, embeddings: Embeddings) -> bool:

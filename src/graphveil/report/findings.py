@@ -168,7 +168,8 @@ def _sections(audit: Audit) -> list[Section]:
 
 
 def _best(attacks: Sequence[Attack]) -> Attack | None:
-    return max(attacks, key=lambda one: -1.0 if one.validation is None else one.validation, default=None)
+    """As the audit chose it: it stands first."""
+    return attacks[0] if attacks else None
 
 
 def _attack_table(title: str, attacks: Sequence[Attack]) -> Table:
