@@ -173,6 +173,42 @@ def test_scores_stand_beside_guessing_in_80_columns(metrics: tuple[str, ...]) ->
     assert len(text.splitlines()) == 5 + len(metrics), "nothing is folded"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["protect", "nowhere"],
+        ["sweep", "nowhere"],
+        ["reproduce", "table1"],
+        ["reproduce", "table2"],
+    ],
+    ids=" ".join,
+)
+def test_no_verb_writes_among_somebody_s_own_files(command: list[str], tmp_path: Path, graphveil: Program) -> None:
+    (tmp_path / "customers.csv").write_text("id\n1\n")
+    done = graphveil(*command, "--out", str(tmp_path))
+    assert done.returncode == 2
+    assert "customers.csv' and nothing that such a command wrote: choose a folder that is new or empty" in done.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["customers.csv"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["protect", "nowhere", "--tradeoff", "7"],
+        ["protect", "nowhere", "--set", "noise=-1"],
+        ["protect", "nowhere", "--device", "tpu"],
+        ["sweep", "nowhere", "--tradeoff", "0.5,7"],
+    ],
+    ids=" ".join,
+)
+def test_a_bad_setting_is_told_before_a_graph_is_read(command: list[str], tmp_path: Path, graphveil: Program) -> None:
+    done = graphveil(*command, "--out", str(tmp_path / "run"))
+    assert done.returncode == 2
+    assert "7" in done.stderr or "noise=-1.0: expected a number of at least 0" in done.stderr or "'tpu'" in done.stderr
+    assert "dropout" not in done.stderr
+    assert "nowhere" not in done.stderr
+
+
 @pytest.mark.parametrize(("kept", "warned"), [(0.58, True), (0.581, False)])
 def test_a_utility_that_is_not_kept_is_told(kept: float, warned: bool, capsys: pytest.CaptureFixture[str]) -> None:
     warn_if_nothing_is_kept("segment", Score(kept, "accuracy", 0.58, ()))

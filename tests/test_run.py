@@ -179,3 +179,15 @@ def test_killed_and_resumed_ends_where_an_unbroken_run_ends(tmp_path: Path) -> N
 @pytest.mark.parametrize("seed", range(1, 8))
 def test_killed_at_many_moments(tmp_path: Path, seed: int) -> None:
     kill_and_resume(tmp_path, kills=6, seed=seed)
+
+
+def test_a_folder_of_somebody_s_own_files_is_left_alone(
+    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path
+) -> None:
+    (tmp_path / "customers.csv").write_text("id\n1\n")
+    with pytest.raises(gv.GraphveilError, match=r"holds 'customers\.csv' and nothing that such a command wrote"):
+        protect(gv.Veil(recipe=quick, device="cpu"), small, small_split, tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["customers.csv"]
+    (tmp_path / "empty").mkdir()
+    protect(gv.Veil(recipe=quick, device="cpu"), small, small_split, tmp_path / "empty")
+    assert files(tmp_path / "empty") == FILES

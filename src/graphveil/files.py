@@ -164,13 +164,14 @@ def check_target(path: Path) -> None:
 
 
 def check_place(folder: Path, ours: Collection[str]) -> None:
-    """Refuse a folder with files of somebody's own, among which ours would be strewn.
+    """Refuse a folder with files of somebody's own, among which ours would be strewn; what a kill left is none.
 
     Args:
         ours: names of which one is there if it is a folder that we wrote to before, as a lock is.
     """
     with blame_the_disk(folder):
-        found = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
+        names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
+    found = [name for name in names if not (name.startswith(".") and name.endswith(".part"))]
     if found and not {".lock", *ours} & {*found}:
         raise GraphveilError(
             f"{folder} holds {found[0]!r} and nothing that such a command wrote: choose a folder that is new or empty."

@@ -32,7 +32,7 @@ from graphveil.data import Split, digest
 from graphveil.data.origin import node_ids, origin_of
 from graphveil.data.summary import summary, unknown_counts
 from graphveil.errors import DivergedError, GraphveilError
-from graphveil.files import hold_lock, write_atomically
+from graphveil.files import check_place, hold_lock, write_atomically
 from graphveil.seen import TRAINED_LINKS, TRAINED_ON, Seen
 from graphveil.training.history import Round
 from graphveil.training.loop import Training
@@ -115,6 +115,7 @@ def protect(
 
 def hold_run(out: Path) -> AbstractContextManager[None]:
     """The lock of a folder to write a run into; one that was made for a run that fails at once goes again."""
+    check_place(out, (CHECKPOINT, "run.json"))
     busy = f"another process is writing to {out}: wait for it, or choose another folder."
     return hold_lock(out / ".lock", 0, busy, worthless=RESULTS)
 
@@ -151,9 +152,16 @@ def write_history(path: Path, history: list[Round]) -> None:
     write_atomically(path, lambda temporary: pq.write_table(table, temporary))
 
 
+def check_free(out: Path) -> None:
+    """Refuse a folder with a finished run, or with somebody's own files."""
+    if (out / "run.json").exists():
+        raise GraphveilError(f"{out} holds a finished run: choose another folder, or remove this one first.")
+    check_place(out, (CHECKPOINT,))
+
+
 def _check_folder(out: Path, resume: bool) -> None:
     if (out / "run.json").exists():
         (out / CHECKPOINT).unlink(missing_ok=True)  # left by a kill between the last two steps
-        raise GraphveilError(f"{out} holds a finished run: choose another folder, or remove this one first.")
+    check_free(out)
     if (out / CHECKPOINT).exists() and not resume:
         raise GraphveilError(f"{out} holds an unfinished run: add --resume to go on with it, or choose another folder.")

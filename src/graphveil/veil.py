@@ -94,6 +94,14 @@ class Veil:
         self.recipe = recipe or default_recipe(utility, encoder, objective)
         self.seed, self.device = seed, device
 
+    def check_settings(self) -> None:
+        """Refuse what is wrong on any graph, before one is read; `fit` does so too."""
+        if self.objective not in OBJECTIVES:
+            raise unknown("objective", self.objective, OBJECTIVES)
+        if not 0 <= self.tradeoff <= 1:
+            raise GraphveilError(f"tradeoff is {self.tradeoff}: expected a number from 0 (hide all) to 1 (keep all).")
+        pick_device(self.device)
+
     def fit(
         self,
         graph: Data,
@@ -270,12 +278,9 @@ class Veil:
         self.spread_ = spread
 
     def _check(self, graph: Data, split: Split) -> None:
+        self.check_settings()
         check_graph(graph)
         check_targets(graph, self.utility, self.secrets)
-        if self.objective not in OBJECTIVES:
-            raise unknown("objective", self.objective, OBJECTIVES)
-        if not 0 <= self.tradeoff <= 1:
-            raise GraphveilError(f"tradeoff is {self.tradeoff}: expected a number from 0 (hide all) to 1 (keep all).")
         if split.num_nodes != graph.x.size(0):
             raise GraphveilError(
                 f"the split is for {split.num_nodes} nodes and the graph has {graph.x.size(0)}: build it from this one."

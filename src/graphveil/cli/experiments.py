@@ -120,12 +120,18 @@ def sweep(
     from graphveil.data import check_targets, digest
     from graphveil.data.split import default_message_edges, draw_split
     from graphveil.experiments import spec
-    from graphveil.experiments.reproduce import Asked
+    from graphveil.experiments.reproduce import Asked, check_folder
 
     secrets = secret or ["labels"]
+
+    def experiment_on(title: str, kind: str) -> "Experiment":
+        return spec.sweep(title, utility, secrets, encoder, objective, tradeoff, kind)
+
+    experiment_on(graph, split or "paper")  # what is wrong with it is told before the graph is read
+    check_folder(out)
     opened = open_and_show(graph, reading, None, (utility, *secrets), secrets)
     kind = split or opened.default_split
-    experiment = spec.sweep(opened.title, utility, secrets, encoder, objective, tradeoff, kind)
+    experiment = experiment_on(opened.title, kind)
     if opened.reading is not None:
         source = spec.Source(opened.name, json.dumps(asdict(opened.reading)), digest(opened.graph))
         experiment = replace(experiment, source=source)

@@ -1,6 +1,7 @@
 """`graphveil protect` and `graphveil audit`: one run, and what it leaks."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,15 +81,14 @@ def protect(
     """
     from graphveil.data.split import default_message_edges, draw_split
     from graphveil.progress import show_rounds
+    from graphveil.run import check_free
     from graphveil.run import protect as run_protect
     from graphveil.training.recipes import Adversary, default_recipe
     from graphveil.veil import Veil
 
     check_tracking(mlflow)
     secrets = secret or ["labels"]
-    opened = open_and_show(graph, reading, root, (utility, *secrets), secrets)
-    edges, kind = message_edges or default_message_edges(utility), split or opened.default_split
-    parts = draw_split(kind, opened.graph, seed, edges, (utility, *secrets))
+    check_free(out)
     veil = Veil(
         utility=utility,
         secret=secrets,
@@ -100,6 +100,10 @@ def protect(
         seed=seed,
         device=device,
     )
+    veil.check_settings()
+    opened = open_and_show(graph, reading, root, (utility, *secrets), secrets)
+    edges, kind = message_edges or default_message_edges(utility), split or opened.default_split
+    parts = draw_split(kind, opened.graph, seed, edges, (utility, *secrets))
     try:
         with show_rounds(console, opened.title) as on_round:
             source = opened.source | {"split": kind}
@@ -131,7 +135,7 @@ def audit(
     graph: Annotated[str | None, typer.Option(help="The graph of --embeddings: by name, a file or a folder.")] = None,
     secret: Annotated[
         list[str] | None,
-        typer.Option(help="labels, links or a node attribute; may be repeated (default: what the run hides)."),
+        typer.Option(help="labels, links or a node column; may be repeated (default: what the run hides)."),
     ] = None,
     split: Annotated[
         str | None, typer.Option(help="Of --embeddings: paper (of graphs by name) or proportional (of your own).")
@@ -168,7 +172,7 @@ def audit(
 
     own = {"--graph": graph, "--split": split, "--seed": seed, "--out": out}
     given = [name for name, value in own.items() if value is not None]
-    given += ["how a graph is read"] if reading != Reading() else []
+    given += ["how a graph is read"] if replace(reading, bins={}) != Reading() else []
     if (run is None) == (embeddings is None):
         raise GraphveilError("give either the folder of a run, or --embeddings with --graph and --secret.")
     if run is not None and given:
@@ -182,7 +186,7 @@ def audit(
         with show_attacks(console) as on_attack:
             effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), time_budget, on_attack)
             if run is not None:
-                found = review(run, secret or (), panel, root, controls, effort)
+                found = review(run, secret or (), panel, root, controls, effort, reading.bins)
             else:
                 assert embeddings is not None
                 if graph is None or secret is None or len(secret) != 1:

@@ -12,7 +12,7 @@ from graphveil.experiments.saved import experiment_record
 from graphveil.experiments.spec import Experiment, Variant
 from graphveil.experiments.tables import Row, row
 from graphveil.experiments.workers import Workers
-from graphveil.files import hold_lock, write_json, write_text
+from graphveil.files import check_place, hold_lock, write_json, write_text
 from graphveil.training.inputs import pick_device
 
 ROWS_AT_ONCE = 200_000
@@ -46,6 +46,7 @@ def run_experiment(
     Args:
         on_done: called with (done, total, fault or None), first with what was there already.
     """
+    check_folder(out)
     groups = cells(experiment, asked, str(pick_device(device)))
     todo = [cell for group in groups.values() for cell in group]
     folder = out / "cells"
@@ -82,6 +83,11 @@ def run_experiment(
             | {"asked": asdict(asked)},
         )
     return rows, failed
+
+
+def check_folder(out: Path) -> None:
+    """Refuse a folder with files of somebody's own; one with cells, or with the first table, is ours."""
+    check_place(out, ("cells", "table1.json"))
 
 
 def select(experiments: Mapping[str, Experiment], asked: Asked) -> dict[str, Experiment]:

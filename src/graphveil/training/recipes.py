@@ -62,12 +62,11 @@ class Recipe:
             _positive(name, getattr(self, name), whole=True)
         for name in ("lr_utility", "lr_adversary", "lr_encoder", "clip"):
             _positive(name, getattr(self, name), whole=False)
-        finite = all(0 <= value < math.inf for value in (self.weight_decay, self.noise))
-        if not (0 <= self.dropout < 1 and finite and self.warmup >= 0):
-            raise GraphveilError(
-                f"dropout={self.dropout}, weight_decay={self.weight_decay}, warmup={self.warmup}, noise={self.noise}:"
-                " expected dropout in [0, 1) and the others at least 0."
-            )
+        if not 0 <= self.dropout < 1:
+            raise GraphveilError(f"dropout={self.dropout}: expected a number from 0 to 1, and below 1.")
+        for name in ("weight_decay", "warmup", "noise"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise GraphveilError(f"{name}={getattr(self, name)}: expected a number of at least 0.")
 
     def but(self, **changes: Any) -> "Recipe":
         """A copy with some numbers changed; an unknown name is refused."""
