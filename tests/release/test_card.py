@@ -127,7 +127,7 @@ def test_the_card_says_what_the_audit_found(evidence: Evidence) -> None:
     )
     text = card(replace(evidence, audits={"tribe": told, "links": None}), ["npy"], pseudonymous=False)
     for line in (
-        f"**It leaks tribe.** What can be told from guessing: {told.told_by[0]}.",
+        f"**It leaks tribe.** What can be told from guessing: {escaped(told.told_by[0])}.",
         "| strongest attack: a kernel machine | 67.1 % [56.1, 76.4] | 55.0 % |",
         "| balanced accuracy | 71.0 % [60.0, 80.0] | 50.0 % |",
         "| floor, which the utility alone implies | 62.0 % [50.0, 70.0] | 55.0 % |",
