@@ -12,6 +12,7 @@ from graphveil.data.graph import UNKNOWN, both_directions, check_graph
 from graphveil.data.origin import Column, Encoding, Origin, Reading
 from graphveil.data.readers.classes import Classes, classes_like, classes_of
 from graphveil.data.readers.columns import are_names
+from graphveil.data.readers.dates import are_dates
 from graphveil.data.readers.distrust import no_column
 from graphveil.data.readers.features import Matrix, Pieces, features_like, features_of, new_values, sources_of, together
 from graphveil.data.readers.links import Links, simple_links
@@ -140,6 +141,8 @@ def _classes(
     unknown_count = int((classes.codes == UNKNOWN).sum())
     without = f", {some(unknown_count, 'node')} unknown" if unknown_count else ""
     notes.append(f"{name}: {some(len(classes.names), 'class', 'classes')}{without}.")
+    if classes.cuts is not None and are_dates(values):
+        notes.append(f"The values of {column!r} are dates: counted in days.")
     if doubtful := [word for word in classes.names if word in MISSING]:
         own = "is taken as a class of its own" if len(doubtful) == 1 else "are taken as classes of their own"
         notes.append(f"{listed(doubtful)} of {column!r} {own}; leave cells empty where nothing is known.")

@@ -1,6 +1,6 @@
 """From a column to the classes of a target, and from a newer column to the same ones."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from graphveil.data.graph import UNKNOWN
 from graphveil.data.readers.columns import coded, numbers, words
+from graphveil.data.readers.dates import are_dates, date_name
 from graphveil.errors import GraphveilError
 
 NOTHING = ("",)
@@ -20,8 +21,8 @@ NOTHING = ("",)
 MOST_NUMBERS = 20
 """Different numbers that are classes as they are; of more, bins must be made."""
 
-MOST_CLASSES = 10_000
-"""Of one target."""
+MOST_CLASSES = 1000
+"""Of one target; and from `MOST_NUMBERS` on, at most half of the nodes may be the only one of their class."""
 
 
 @dataclass(frozen=True)
@@ -55,19 +56,19 @@ def classes_of(column: pa.ChunkedArray, name: str, bins: int | None, numeric_lab
             )
         text = words(column, name, NOTHING)
         names = sorted(value for value in pc.unique(text).to_pylist() if value is not None)
-        _check_count(len(names), name)
-        return Classes(coded(text, names), names)
+        return _checked(Classes(coded(text, names), names), name)
+    dates = are_dates(column)
+    called = date_name if dates else number_name
     if bins is not None:
-        return _binned(values, name, bins)
+        return _binned(values, bins, called)
     different = np.unique(values[~np.isnan(values)])
     whole = bool((different == np.rint(different)).all())
-    if len(different) > MOST_NUMBERS and not (numeric_labels and whole):
+    if len(different) > MOST_NUMBERS and not (numeric_labels and whole and not dates):
         raise GraphveilError(
-            f"{name!r} has {len(different):,} different numbers: cut it into bins of equal size, as in --bins {name}=4"
-            f" (or bins={{{name!r}: 4}}), or make words of them."
+            f"{name!r} has {len(different):,} different {'dates' if dates else 'numbers'}: cut it into bins of equal"
+            f" size, as in --bins {name}=4 (or bins={{{name!r}: 4}}), or make {'fewer' if dates else 'words'} of them."
         )
-    _check_count(len(different), name)
-    return Classes(_nearest(values, different), [number_name(value) for value in different])
+    return _checked(Classes(_nearest(values, different), [called(value) for value in different]), name)
 
 
 def classes_like(column: pa.ChunkedArray, name: str, names: Sequence[str], cuts: Sequence[float] | None) -> Classes:
@@ -82,7 +83,8 @@ def classes_like(column: pa.ChunkedArray, name: str, names: Sequence[str], cuts:
         text = words(column, name, NOTHING)
     else:
         different, place = np.unique(values, return_inverse=True)
-        written = pa.array([None if np.isnan(value) else number_name(value) for value in different], pa.string())
+        called = date_name if are_dates(column) else number_name
+        written = pa.array([None if np.isnan(value) else called(value) for value in different], pa.string())
         text = pa.chunked_array([written.take(pa.array(place))])
     codes = coded(text, names)
     return Classes(codes, names, lost=int((codes == UNKNOWN).sum()) - text.null_count)
@@ -93,9 +95,16 @@ def number_name(value: float) -> str:
     return str(int(value)) if value == np.rint(value) and abs(value) < 2**53 else f"{value:g}"
 
 
-def _check_count(count: int, name: str) -> None:
-    if count > MOST_CLASSES:
-        raise GraphveilError(f"{name!r} has {count:,} different values, which are names rather than classes.")
+def _checked(classes: Classes, name: str) -> Classes:
+    """Refuse what tells nodes apart rather than puts them into classes."""
+    sizes = torch.bincount(classes.codes[classes.codes != UNKNOWN])
+    count, alone, known = len(classes.names), int((sizes == 1).sum()), int(sizes.sum())
+    if count > MOST_CLASSES or (count > MOST_NUMBERS and 2 * alone > known):
+        raise GraphveilError(
+            f"{name!r} has {count:,} different values for {known:,} nodes, which are names rather than classes: take"
+            " another column, or make fewer of them; numbers and dates can be cut into bins, as in --bins age=4."
+        )
+    return classes
 
 
 def _nearest(values: NDArray[np.float64], different: NDArray[np.float64]) -> Tensor:
@@ -103,18 +112,17 @@ def _nearest(values: NDArray[np.float64], different: NDArray[np.float64]) -> Ten
     return torch.from_numpy(np.where(np.isnan(values), UNKNOWN, codes).astype(np.int64))
 
 
-def _binned(values: NDArray[np.float64], name: str, bins: int) -> Classes:
+def _binned(values: NDArray[np.float64], bins: int, called: Callable[[float], str]) -> Classes:
     known = values[~np.isnan(values)]
     if not len(known):
         return Classes(torch.full((len(values),), UNKNOWN), [])
     cuts = np.unique(np.quantile(known, np.arange(1, bins) / bins, method="higher"))
     cuts = cuts[cuts > known.min()]
-    _check_count(len(cuts), name)
     codes = _cut(values, cuts)
     names = []
     for code in range(len(cuts) + 1):
         inside = values[codes.numpy() == code]
-        low, high = number_name(inside.min()), number_name(inside.max())
+        low, high = called(inside.min()), called(inside.max())
         names.append(low if low == high else f"{low} to {high}")
     return Classes(codes, names, cuts.tolist())
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphveil.data.graph import UNKNOWN
+from graphveil.data.readers.dates import days
 from graphveil.data.readers.text import MISSING
 from graphveil.errors import GraphveilError
 
@@ -21,10 +22,10 @@ MOST_CATEGORIES = 1000
 
 
 def numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
-    """The values of a numeric column, NaN where there is none that is finite; None if the column is not numeric."""
+    """The values of a column of numbers, or of dates in days, NaN where there is none that is finite; else None."""
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        return None
+        return days(column)
     values = np.asarray(pc.cast(column, pa.float64(), safe=False).to_numpy(), dtype=np.float64)
     return np.where(np.isfinite(values), values, np.nan)
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from graphveil.data.graph import UNKNOWN
 from graphveil.data.origin import Column
 from graphveil.data.readers.columns import FEW_CATEGORIES, MOST_CATEGORIES, coded, numbers, words
+from graphveil.data.readers.dates import are_dates
 from graphveil.data.readers.distrust import MOST_BYTES, MOST_COLUMNS
 from graphveil.data.sentences import listed, some
 from graphveil.data.sparse import csr
@@ -63,6 +64,8 @@ def features_of(table: Mapping[str, pa.ChunkedArray], rows: int, notes: list[str
                 pieces.add(Column("counts", "matrix", len(bag), categories=bag), _stacked([numeric[n] for n in bag]))
         elif name in numeric:
             _add_number(pieces, name, numeric[name], notes)
+            if are_dates(column):
+                notes.append(f"The values of {name!r} are dates: counted in days.")
         elif pa.types.is_list(column.type) or pa.types.is_large_list(column.type) or is_fixed(column.type):
             part = _matrix(column, name)
             pieces.add(Column(name, "matrix", part.shape[1]), part)
