@@ -292,3 +292,11 @@ def test_a_sparse_matrix_that_does_not_hold_together_crashes_nothing(
         gv.read_graph(tmp_path / "a.npz")
     with pytest.raises(ValueError, match=r"indptr|index"):
         check_compressed(parts["data"], parts["indices"], parts["indptr"], (3, 3))
+
+
+def test_a_wrong_encoding_is_named(tmp_path: Path) -> None:
+    """Two bytes are one letter then, and no letter is the end of a line."""
+    rows = "".join(f"a{number % 10},b{number % 10}\n" for number in range(60_000))
+    folder = tables(tmp_path, "source,target\n" + rows, None)
+    sentence = refusal(folder / "edges.csv", text_encoding="utf-16")
+    assert "cannot be read as 'utf-16' (then it would be one endless line)" in sentence

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -49,7 +50,9 @@ def test_the_order_of_the_nodes_is_kept(tmp_path: Path, order: str) -> None:
         (["-0", "1", "2"], ["-0", "1", "2"]),
         (["1.0", "2", "3"], ["1.0", "2", "3"]),
         (["0x10", "2", "3"], ["0x10", "2", "3"]),
-        (["9223372036854775808", "2", "3"], ["9223372036854775808", "2", "3"]),
+        (["9223372036854775808", "2", "3"], [9223372036854775808, 2, 3]),
+        (["9223372036854775808", "-2", "3"], ["9223372036854775808", "-2", "3"]),
+        (["18446744073709551616", "2", "3"], ["18446744073709551616", "2", "3"]),
         (["NA", "nan", "null"], ["NA", "nan", "null"]),
         (["Zoë", "李", "a b"], ["Zoë", "李", "a b"]),
     ],
@@ -267,3 +270,38 @@ def test_any_words_come_back_as_ids(
     assert [str(found) for found in graph.origin.ids.to_pylist()] == ids
     expected = {frozenset(pair) for pair in pairs if pair[0] != pair[1]}
     assert {frozenset(map(str, pair)) for pair in links(graph)} == expected
+
+
+@pytest.mark.parametrize("parquet", [True, False])
+def test_the_largest_ids_stay_numbers(tmp_path: Path, parquet: bool) -> None:
+    ids = [2**64 - 1, 2**63, 7]
+    edges, nodes = {"source": ids[:2], "target": ids[1:]}, {"id": ids, "n": [1, 2, 4]}
+    for name, columns in (("edges", edges), ("nodes", nodes)):
+        table = pa.table({key: pa.array(values, pa.uint64()) for key, values in columns.items()})
+        if parquet:
+            pq.write_table(table, tmp_path / f"{name}.parquet")
+        else:
+            pa_csv.write_csv(table, tmp_path / f"{name}.csv")
+    graph = gv.read_graph(tmp_path)
+    assert (graph.origin.ids.type, graph.origin.ids.to_pylist()) == (pa.uint64(), ids)
+    assert links(graph) == [(2**63, 7), (2**64 - 1, 2**63)]
+
+
+@pytest.mark.parametrize(
+    ("edges", "nodes"),
+    [
+        ("source,target\nnode 0 ,node 1\nnode 1,node 2 \n", "id,n\nnode 0,1\nnode 1,2\nnode 2,4\n"),
+        ("source,target\nnode 0,node 1\nnode 1,node 2\n", "n,id\n1,node 0 \n2,node 1\t\n4,node 2\n"),
+        ("source,target\nnode 0,node 1\nnode 1,node 2\n", 'id,n\n"node 0 ",1\n node 1,2\n"node 2",4\n'),
+    ],
+)
+def test_blanks_at_the_ends_of_a_cell_are_no_part_of_an_id(tmp_path: Path, edges: str, nodes: str) -> None:
+    graph = gv.read_graph(tables(tmp_path, edges, nodes))
+    assert graph.origin.ids.to_pylist() == ["node 0", "node 1", "node 2"]
+    assert links(graph) == [("node 0", "node 1"), ("node 1", "node 2")]
+
+
+def test_one_of_something_is_said_as_one(tmp_path: Path) -> None:
+    graph = gv.read_graph(tables(tmp_path, "source,target\nann,ann\n", "id,n\nann,1\n"))
+    assert "Nodes are the 1 row of nodes.csv, by 'id'." in graph.origin.notes
+    assert "1 loop dropped." in graph.origin.notes

@@ -83,7 +83,10 @@ def as_utf8(file: Path, data: bytes, encoding: str | None) -> bytes:
         if encoding is None and not data.isascii():
             data.decode("utf-8")
         elif encoding is not None:
+            lines = b"\n" in data or b"\r" in data
             data = data.decode(encoding).removeprefix("\ufeff").encode("utf-8")
+            if lines and b"\n" not in data and b"\r" not in data:
+                raise UnicodeError("then it would be one endless line")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise GraphveilError(

@@ -15,14 +15,15 @@ Place = Callable[[int], str]
 
 
 def alike(*columns: pa.ChunkedArray) -> list[pa.ChunkedArray]:
-    """Columns of ids as one type: whole numbers if all of them are, else text.
+    """Columns of ids as one type: whole numbers, of 64 bits with a sign or without, if all of them are, else text.
 
     Text becomes numbers only if all of it is the plain writing of one: "007" is not 7.
     """
     plain = [_plain(column) for column in columns]
-    numbers = [_whole(column) for column in plain]
-    if all(column is not None for column in numbers):
-        return [column for column in numbers if column is not None]
+    for kind in (pa.int64(), pa.uint64()):
+        numbers = [whole for column in plain if (whole := _whole(column, kind)) is not None]
+        if len(numbers) == len(plain):
+            return numbers
     return [pc.cast(column, pa.large_string()) for column in plain]
 
 
@@ -89,19 +90,19 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.cast(column, pa.large_string())
 
 
-def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Ids as int64 if all of them are whole numbers in their plain writing."""
+def _whole(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    """Ids as numbers of a type if all of them are such whole numbers in their plain writing."""
     written = not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
     chunks = []
     for chunk in column.chunks:
         try:
-            number = pc.cast(chunk, pa.int64())
+            number = pc.cast(chunk, kind)
         except pa.ArrowException:
             return None
         if written and not pc.all(pc.equal(pc.cast(number, chunk.type), chunk), min_count=0).as_py():
             return None
         chunks.append(number)
-    return pa.chunked_array(chunks, pa.int64())
+    return pa.chunked_array(chunks, kind)
 
 
 def _combined(column: pa.ChunkedArray) -> pa.Array:
