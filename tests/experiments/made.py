@@ -1,7 +1,6 @@
 """A row of a table, for tests to change."""
 
-from graphveil.audit import Estimate
-from graphveil.experiments.tables import Row
+from graphveil.experiments.tables import Mean, Row
 
 PLAIN = Row(
     variant="unprotected",
@@ -10,9 +9,9 @@ PLAIN = Row(
     secret="labels",
     tradeoff=1.0,
     seeds=5,
-    utility=Estimate(0.92, 0.91, 0.93),
-    protocol=Estimate(0.74, 0.73, 0.75),
-    fresh=Estimate(0.85, 0.84, 0.86),
+    utility=Mean(0.92, 0.91, 0.93),
+    protocol=Mean(0.74, 0.73, 0.75),
+    fresh=Mean(0.85, 0.84, 0.86),
     fresh_attack="MLP, all",
     finer=None,
     utility_chance=0.5,

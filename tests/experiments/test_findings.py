@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from graphveil.audit import Estimate
 from graphveil.errors import GraphveilError
 from graphveil.experiments.findings import findings, put_between_marks, results
-from graphveil.experiments.tables import Row
+from graphveil.experiments.tables import Mean, Row
 from tests.experiments.made import PLAIN
 
 
-def exactly(value: float) -> Estimate:
-    return Estimate(value, value, value)
+def exactly(value: float) -> Mean:
+    return Mean(value, value, value)
 
 
 def hidden(variant: str, utility: float, joint: float, fresh: float, **other: object) -> Row:
@@ -99,3 +98,10 @@ def test_results_hold_every_table_between_the_marks(tmp_path: Path) -> None:
     for unreadable in (tmp_path, tmp_path / "none.md"):
         with pytest.raises(GraphveilError, match="cannot be read"):
             put_between_marks(unreadable, None)
+
+
+def test_one_seed_reproduces_nothing_and_fails_nothing() -> None:
+    """Without an interval there is no verdict, and no count of verdicts."""
+    once = [replace(row, seeds=1, utility=Mean(row.utility.value), protocol=Mean(row.protocol.value)) for row in TABLE2]
+    assert "By the paper's protocol" in findings({"table2": TABLE2})
+    assert "By the paper's protocol" not in findings({"table2": once})

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,16 +16,15 @@ import pytest
 import torch
 
 from graphveil import veil as veil_module
-from graphveil.audit import Estimate
 from graphveil.errors import GraphveilError
 from graphveil.experiments import cells as cells_module
 from graphveil.experiments import reproduce as reproduce_module
 from graphveil.experiments.cells import Cell, finish, read_result, train, write_result
-from graphveil.experiments.forms import comma_separated, latex, markdown
+from graphveil.experiments.forms import brief, comma_separated, latex, markdown
 from graphveil.experiments.reproduce import Asked, batches, cells, run_cell, run_experiment, run_missing, select
 from graphveil.experiments.spec import NAMES, Experiment, load_experiment, papers_attacker, parse
 from graphveil.experiments.table1 import table1
-from graphveil.experiments.tables import Row, over_seeds
+from graphveil.experiments.tables import Mean, Row, over_seeds
 from tests.experiments.made import PLAIN
 
 TINY = Cell(
@@ -323,11 +323,11 @@ def test_an_adversary_that_is_reliably_wrong_about_links_has_told_them(
     assert {row.verdict for row in rows} == {""}, "a look at whether it runs is not held against the paper"
 
 
-def estimate(value: float, half: float = 0.005) -> Estimate:
-    return Estimate(value, value - half, value + half)
+def estimate(value: float, half: float = 0.005) -> Mean:
+    return Mean(value, value - half, value + half)
 
 
-def a_row(variant: str, utility: Estimate, protocol: Estimate, paper: tuple[float, float] | None) -> Row:
+def a_row(variant: str, utility: Mean, protocol: Mean, paper: tuple[float, float] | None) -> Row:
     return replace(PLAIN, variant=variant, tradeoff=0.5, utility=utility, protocol=protocol, paper=paper)
 
 
@@ -349,7 +349,7 @@ def test_the_verdict_of_a_cell(variant: str, utility: float, protocol: float, ve
     row = a_row(variant, estimate(utility), estimate(protocol), experiment.paper(variant, "cora", "gcn"))
     assert row.verdict == verdict
     assert replace(row, flagged=0.2).verdict == ("reproduced" if verdict == "better" else verdict)
-    assert replace(row, seeds=1).verdict == ""
+    assert replace(row, utility=Mean(utility), protocol=Mean(protocol)).verdict == "", "one seed has no interval"
     assert replace(row, paper=None).verdict == ""
 
 
@@ -364,7 +364,7 @@ def test_the_verdict_of_a_cell(variant: str, utility: float, protocol: float, ve
         (estimate(0.76, 0.045), estimate(0.10, 0.10), ""),  # beyond the margin, but holds the paper's own number
     ],
 )
-def test_a_wide_interval_may_still_be_clear(utility: Estimate, protocol: Estimate, verdict: str) -> None:
+def test_a_wide_interval_may_still_be_clear(utility: Mean, protocol: Mean, verdict: str) -> None:
     """The paper has 79.4 and 28.5."""
     row = a_row("club", utility, protocol, load_experiment("table2").paper("club", "cora", "gcn"))
     assert row.verdict == verdict
@@ -375,7 +375,33 @@ def test_intervals_over_seeds_by_hand() -> None:
     found = over_seeds([1.0, 2.0, 3.0])
     assert found.value == 2
     assert found.half == pytest.approx(4.3027 / 3**0.5, abs=1e-3)
-    assert over_seeds([0.7]).half == 0
+    assert over_seeds([0.7]) == Mean(0.7, None, None)
+
+
+def test_one_seed_has_no_interval_in_any_form() -> None:
+    one = Mean(0.75)
+    row = replace(PLAIN, seeds=1, utility=one, protocol=one, fresh=one, finer=one, utility_chance=0.5)
+    for paper in (PLAIN.paper, None):
+        rows = [replace(row, paper=paper)]
+        assert "±" not in "".join(map(str, (markdown(rows), latex(rows, "T"), brief(rows))))
+        (line,) = csv.DictReader(io.StringIO(comma_separated(rows)))
+        assert {value for name, value in line.items() if name.endswith(("_low", "_high"))} == {""}
+        assert (line["utility"], line["fresh"]) == ("0.75", "0.75")
+
+
+def test_a_sweep_stands_beside_guessing_and_not_beside_a_paper() -> None:
+    rows = [replace(PLAIN, variant="kernel", tradeoff=tradeoff, paper=None) for tradeoff in (0.5, 1.0)]
+    for text in (markdown(rows), latex(rows, "T"), comma_separated(rows), *brief(rows)[0]):
+        assert not re.search("paper|verdict|repr|protocol", text)
+    assert brief(rows) == (
+        ["lambda", "utility (guessing)", "adversary", "fresh", "guessing"],
+        [[tradeoff, "92.0 ± 1.0 (50.0)", "74.0 ± 1.0", "85.0 ± 1.0", "30.0"] for tradeoff in ("0.5", "1")],
+    )
+    head, _, first, _ = markdown(rows).splitlines()
+    told = dict(zip(head.split(" | "), first.split(" | "), strict=True))
+    assert (told["utility"], told["utility: guessing"], told["guessing"]) == ("92.0 ± 1.0", "50.0", "30.0")
+    line = next(csv.DictReader(io.StringIO(comma_separated(rows))))
+    assert (line["adversary"], line["utility_chance"], line["chance"]) == ("0.74", "0.5", "0.3")
 
 
 def test_table_1_here_is_the_paper_s_but_for_its_count_of_edges(tmp_path: Path) -> None:

@@ -112,7 +112,8 @@ def test_every_form_tells_the_secrets_apart(said: str, results: dict[float, dict
     for tradeoff in TRADEOFFS:
         told = results[float(tradeoff)]
         for secret, one in told["secrets"].items():
-            words = [tradeoff, f"{100 * told['utility']:.1f}", secret, f"{100 * one['joint_rounded']:.1f}"]
+            kept = f"{100 * told['utility']:.1f} ({100 * told['utility_chance']:.1f})"
+            words = [tradeoff, kept, secret, f"{100 * one['joint_rounded']:.1f}"]
             assert [*words, f"{100 * one['fresh']:.1f}", f"{100 * one['chance']:.1f}"] in _cells(said)
 
 

@@ -186,6 +186,38 @@ def test_one_seed_has_no_interval(show: Show) -> None:
     assert table(page, "Verdicts and gaps").cells()[0][6] == MISSING
 
 
+def test_curves_of_one_seed_have_no_band(show: Show) -> None:
+    content = made.experiment("sweep", [0.0, 0.5, 1.0], ["kernel"])
+    bands = []
+    for half in (0.01, None):
+        for row in content["rows"]:
+            for name in ("utility", "protocol", "fresh"):
+                value = row[name]["value"]
+                row[name] = {"value": value, "low": half and value - half, "high": half and value + half}
+            row["seeds"] = 5 if half else 1
+        page = show(sweep=content)
+        bands.append(sum("band" in (one.attributes.get("class") or "") for one in page.all("path")))
+        assert ("intervals over seeds" in page.text) is (half is not None)
+        assert ("One seed has no interval" in page.text) is (half is None)
+    assert bands == [3 * 9, 0]
+
+
+def test_a_sweep_has_no_paper(show: Show) -> None:
+    content = made.experiment("sweep", [0.0, 0.5], ["kernel"])
+    for row in content["rows"]:
+        row.update(paper=None, verdict="")
+    page = show(sweep=content | {"config": None})
+    assert not re.search("paper|verdict|reproduced|protocol", page.all("body")[0].text, re.IGNORECASE)
+    lines = table(page, "Every trade-off, and a fresh attacker").cells()
+    for line, row in zip(lines, content["rows"], strict=True):
+        kept, joint, fresh = (row[name]["value"] for name in ("utility", "protocol", "fresh"))
+        assert line[4:6] == [f"{percent(kept)} ± 1.2", "50.0"]
+        assert line[6:9] == [f"{percent(joint)} ± 1.2", f"{percent(fresh)} ± 2.0", signed(fresh - joint)]
+        assert line[10] == percent(row["chance"])
+    told = sum(row["fresh"]["low"] > row["chance"] for row in content["rows"])
+    assert f"In {told} of 18 rows the strongest fresh attack reads more than guessing does." in page.text
+
+
 def test_a_protocol_that_is_not_beaten(show: Show) -> None:
     content = made.experiment("table2", variants=["club"])
     for row in content["rows"]:
@@ -241,7 +273,7 @@ def test_a_class_without_a_name(show: Show) -> None:
         (lambda _: "", "cannot be shown"),
         (lambda _: "[]", "its content is [], expected an object"),
         (lambda _: "[" * 100_000, "cannot be shown"),
-        (lambda text: text.replace("audit/1", "audit/2"), "its schema is 'graphveil/audit/2'"),
+        (lambda text: text.replace("audit/2", "audit/3"), "its schema is 'graphveil/audit/3'"),
         (lambda text: text.replace('"chance": 0.302', '"chance": "much"', 1), "chance is 'much', expected a number"),
         (lambda text: text.replace('"chance": 0.302', '"chance": 30.2', 1), "chance is 30.2, expected a share"),
         (lambda text: text.replace('"chance": 0.302', '"chance": true', 1), "chance is True, expected a number"),

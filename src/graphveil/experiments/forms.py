@@ -5,27 +5,12 @@ import io
 import re
 from collections.abc import Sequence
 
-from graphveil.audit import Estimate
-from graphveil.experiments.tables import Row
+from graphveil.experiments.tables import Mean, Row
 
-COLUMNS = (
-    "variant",
-    "graph",
-    "encoder",
-    "lambda",
-    "seeds",
-    "utility: paper",
-    "ours",
-    "difference",
-    "secret: paper",
-    "its protocol here",
-    "difference",
-    "strongest fresh attack",
-    "class-matched or balanced",
-    "guessing",
-    "flagged",
-    "verdict",
-)
+COLUMNS = ("variant", "graph", "encoder", "lambda", "seeds")
+OWN = ("utility", "utility: guessing", "adversary trained along")
+PAPERS = ("utility: paper", "ours", "difference", "secret: paper", "its protocol here", "difference")
+FRESH = ("strongest fresh attack", "class-matched or balanced", "guessing", "flagged")
 
 LATEX = str.maketrans(
     {sign: rf"\{sign}" for sign in "&%_#${}"}
@@ -33,28 +18,16 @@ LATEX = str.maketrans(
 )
 
 BRIEF = ("cell", "variant, lambda", "utility (paper)", "adversary (paper)", "fresh", "repr.")
-BRIEF_OF_SEVERAL = ("lambda", "utility", "secret", "adversary", "fresh", "guessing")
-"""Of several secrets, which only a sweep hides: its title says the rest."""
 
 
 def brief(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
     """The columns and the words of every row, for a terminal of 80 columns."""
 
-    def beside(ours: Estimate, paper: float | None) -> str:
+    def beside(ours: Mean, paper: float | None) -> str:
         return _with_half(ours) + ("" if paper is None else f" ({percent(paper)})")
 
-    if len(by_secret(rows)) > 1:
-        return BRIEF_OF_SEVERAL, [
-            [
-                f"{one.tradeoff:g}",
-                _with_half(one.utility),
-                one.secret,
-                _with_half(one.protocol),
-                _with_half(one.fresh),
-                percent(one.chance),
-            ]
-            for one in rows
-        ]
+    if not beside_paper(rows):
+        return _brief_of_own(rows)
     return BRIEF, [
         [
             f"{one.dataset} {one.encoder}",
@@ -68,61 +41,114 @@ def brief(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
     ]
 
 
-def texts(rows: Sequence[Row]) -> list[list[str]]:
-    """Every row as the words of `COLUMNS`."""
-    return [
+def _brief_of_own(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
+    """What has no paper stands beside guessing; what all rows have in common is in the title."""
+    several = len(by_secret(rows)) > 1
+    alike = len({(one.dataset, one.encoder, one.variant) for one in rows}) == 1
+    columns = [
+        *(["lambda"] if alike else ["cell", "variant, lambda"]),
+        "utility (guessing)",
+        *(["secret"] if several else []),
+        "adversary",
+        "fresh",
+        "guessing",
+    ]
+    words = [
         [
-            one.variant,
-            one.dataset,
-            one.encoder,
-            f"{one.tradeoff:g}",
-            str(one.seeds),
+            *([] if alike else [f"{one.dataset} {one.encoder}"]),
+            f"{one.tradeoff:g}" if alike else f"{one.variant} {one.tradeoff:g}",
+            f"{_with_half(one.utility)} ({percent(one.utility_chance)})",
+            *([one.secret] if several else []),
+            _with_half(one.protocol),
+            _with_half(one.fresh),
+            percent(one.chance),
+        ]
+        for one in rows
+    ]
+    return columns, words
+
+
+def beside_paper(rows: Sequence[Row]) -> bool:
+    """Whether there is anything to hold against a paper; a sweep has nothing."""
+    return any(one.paper is not None for one in rows)
+
+
+def texts(rows: Sequence[Row], papers: bool) -> tuple[Sequence[str], list[list[str]]]:
+    """The columns and the words of every row, for a file.
+
+    Args:
+        papers: whether the paper's numbers stand beside ours.
+    """
+    if not papers:
+        own = [[_with_half(one.utility), percent(one.utility_chance), _with_half(one.protocol)] for one in rows]
+        return (*COLUMNS, *OWN, *FRESH), [
+            [*_which(one), *words, *_told(one)] for one, words in zip(rows, own, strict=True)
+        ]
+    return (*COLUMNS, *PAPERS, *FRESH, "verdict"), [
+        [
+            *_which(one),
             percent(one.paper and one.paper[0]),
             _with_half(one.utility),
             _difference(one.utility, one.paper and one.paper[0]),
             percent(one.paper and one.paper[1]),
             _with_half(one.protocol),
             _difference(one.protocol, one.paper and one.paper[1]),
-            _with_half(one.fresh),
-            "" if one.finer is None else _with_half(one.finer),
-            percent(one.chance),
-            f"{one.flagged:.0%}",
+            *_told(one),
             one.verdict,
         ]
         for one in rows
     ]
 
 
+def _which(one: Row) -> list[str]:
+    return [one.variant, one.dataset, one.encoder, f"{one.tradeoff:g}", str(one.seeds)]
+
+
+def _told(one: Row) -> list[str]:
+    finer = "" if one.finer is None else _with_half(one.finer)
+    return [_with_half(one.fresh), finer, percent(one.chance), f"{one.flagged:.0%}"]
+
+
 def markdown(rows: Sequence[Row]) -> str:
     """For people who read files; each of several secrets has a table of its own, under its name."""
-    tables = {secret: _markdown(COLUMNS, texts(these)) for secret, these in by_secret(rows).items()}
+    papers = beside_paper(rows)
+    tables = {secret: _markdown(*texts(these, papers)) for secret, these in by_secret(rows).items()}
     if len(tables) < 2:
-        return _markdown(COLUMNS, texts(rows))
+        return _markdown(*texts(rows, papers))
     return "\n".join(f"### {_plain_markdown(secret)}\n\n{table}" for secret, table in tables.items())
 
 
 def comma_separated(rows: Sequence[Row]) -> str:
-    """For programs: every number by itself, unrounded."""
+    """For programs: every number by itself, unrounded; nothing where there is no interval."""
     out = io.StringIO()
     writer = csv.writer(out)
-    numbers = ("utility", "protocol", "fresh", "finer")
+    papers = beside_paper(rows)
+    numbers = {
+        "utility": "utility",
+        "protocol" if papers else "adversary": "protocol",
+        "fresh": "fresh",
+        "finer": "finer",
+    }
     heads = [f"{name}{end}" for name in numbers for end in ("", "_low", "_high")]
-    head = ["variant", "graph", "encoder", "secret", "lambda", "seeds", "paper_utility", "paper_secret", *heads]
-    writer.writerow([*head, "chance", "flagged", "verdict"])
+    head = ["variant", "graph", "encoder", "secret", "lambda", "seeds", *(["paper_utility", "paper_secret"] * papers)]
+    writer.writerow([*head, *heads, "utility_chance", "chance", "flagged", *(["verdict"] * papers)])
     for one in rows:
-        estimates = [getattr(one, name) for name in numbers]
-        values = [v for e in estimates for v in (("", "", "") if e is None else (e.value, e.low, e.high))]
-        first = [one.variant, one.dataset, one.encoder, one.secret, one.tradeoff, one.seeds, *(one.paper or ("", ""))]
-        writer.writerow([*first, *values, one.chance, one.flagged, one.verdict])
+        means = [getattr(one, name) for name in numbers.values()]
+        values = [value for mean in means for value in ((mean.value, mean.low, mean.high) if mean else (None,) * 3)]
+        first = [one.variant, one.dataset, one.encoder, one.secret, one.tradeoff, one.seeds]
+        printed = one.paper or (None, None)
+        last = [one.utility_chance, one.chance, one.flagged]
+        writer.writerow([*first, *(printed * papers), *values, *last, *([one.verdict] * papers)])
     return out.getvalue()
 
 
 def latex(rows: Sequence[Row], title: str) -> str:
     """A booktabs table for a paper, or one for each of several secrets."""
-    tables = {secret: texts(these) for secret, these in by_secret(rows).items()}
+    papers = beside_paper(rows)
+    tables = {secret: texts(these, papers) for secret, these in by_secret(rows).items()}
     if len(tables) < 2:
-        return _latex(COLUMNS, texts(rows), title)
-    return "\n".join(_latex(COLUMNS, words, f"{title}; what is told of {secret}") for secret, words in tables.items())
+        return _latex(*texts(rows, papers), title)
+    return "\n".join(_latex(*table, f"{title}; what is told of {secret}") for secret, table in tables.items())
 
 
 def by_secret(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -158,12 +184,12 @@ def percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f}"
 
 
-def _with_half(estimate: Estimate) -> str:
-    return f"{100 * estimate.value:.1f} ± {100 * estimate.half:.1f}" if estimate.half else percent(estimate.value)
+def _with_half(mean: Mean) -> str:
+    return percent(mean.value) + (f" ± {percent(mean.half)}" if mean.half else "")
 
 
-def _difference(estimate: Estimate, paper: float | None) -> str:
-    return "" if paper is None else f"{100 * (estimate.value - paper):+.1f}"
+def _difference(mean: Mean, paper: float | None) -> str:
+    return "" if paper is None else f"{100 * (mean.value - paper):+.1f}"
 
 
 def _plain_markdown(text: str) -> str:

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from scipy.stats import t as student
 
-from graphveil.audit import Estimate
 from graphveil.experiments.spec import Experiment, papers_attacker
 
 Verdict = Literal["reproduced", "better", "not reproduced", ""]
@@ -17,6 +16,20 @@ UTILITY_MARGIN = {"unprotected": 0.01, "protected": 0.02}
 SECRET_MARGIN = 0.03
 WIDEST = 0.05
 """Half-width of an interval over seeds above which its mean says nothing."""
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Over seeds, and the ends of its 95 % interval; one seed has none."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def half(self) -> float | None:
+        """Half the width of the interval."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
 
 @dataclass(frozen=True)
@@ -39,11 +52,11 @@ class Row:
     secret: str
     tradeoff: float
     seeds: int
-    utility: Estimate
-    protocol: Estimate
-    fresh: Estimate
+    utility: Mean
+    protocol: Mean
+    fresh: Mean
     fresh_attack: str
-    finer: Estimate | None
+    finer: Mean | None
     utility_chance: float
     chance: float
     floor: float | None
@@ -53,7 +66,7 @@ class Row:
     @property
     def verdict(self) -> Verdict:
         """From the intervals and not by eye: of utility and secret the worse; nothing where nothing can be said."""
-        if self.paper is None or self.seeds < 2:
+        if self.paper is None or self.utility.half is None or self.protocol.half is None:
             return ""
         unprotected = self.variant == "unprotected"
         margin = UTILITY_MARGIN["unprotected" if unprotected else "protected"]
@@ -105,34 +118,38 @@ def row(
     )
 
 
-def over_seeds(values: Sequence[float]) -> Estimate:
-    """Mean and 95 % interval over runs, by Student's t; of one run the interval is unknown, and the value alone."""
+def over_seeds(values: Sequence[float]) -> Mean:
+    """Mean and 95 % interval over runs, by Student's t."""
     centre = statistics.fmean(values)
     if len(values) < 2:
-        return Estimate(centre, centre, centre)
+        return Mean(centre)
     half = float(student.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))
-    return Estimate(centre, centre - half, centre + half)
+    return Mean(centre, centre - half, centre + half)
 
 
-def _judge(ours: Estimate, paper: float, margin: float) -> Verdict:
+def _judge(ours: Mean, paper: float, margin: float) -> Verdict:
     """Better if the whole interval is above the paper's, reproduced or not if it is on one side of the margin.
 
     Across the margin the mean decides if the interval is narrow; but what holds the paper's own number is never called
     not reproduced.
     """
+    assert ours.low is not None
+    assert ours.high is not None
     if ours.low > paper:
         return "better"
     if ours.low >= paper - margin:
         return "reproduced"
     if ours.high < paper - margin:
         return "not reproduced"
-    if ours.half > WIDEST:
+    if ours.high - ours.low > 2 * WIDEST:
         return ""
     if ours.value >= paper - margin:
         return "reproduced"
     return "" if ours.high >= paper else "not reproduced"
 
 
-def _times(estimate: Estimate, sign: int) -> Estimate:
-    low, high = sorted((sign * estimate.low, sign * estimate.high))
-    return Estimate(sign * estimate.value, low, high)
+def _times(mean: Mean, sign: int) -> Mean:
+    assert mean.low is not None
+    assert mean.high is not None
+    low, high = sorted((sign * mean.low, sign * mean.high))
+    return Mean(sign * mean.value, low, high)

@@ -16,6 +16,7 @@ MOST_ROUNDS = 60
 ROW_HEIGHT = 27.0
 CHANCE = (swatch(0, "chance"), "guessing")
 FLOOR = (swatch(0, "floor"), "floor: what the utility implies, or the public graph alone")
+THEIRS = "; the paper's points are by its own protocol"
 PAPER = 4
 """The series that the paper's own points and fronts are drawn as."""
 
@@ -37,7 +38,7 @@ def tradeoff_curves(variant: str, rows: Sequence[Row], names: Sequence[str]) -> 
         plot.rule("floor", _mean(row.floor for row in these))
         for series, (name, column) in enumerate(zip(names, columns, strict=True)):
             known = [(row.tradeoff or 0.0, one) for row, one in zip(these, column, strict=True) if one is not None]
-            plot.band(series, [(at, within(one).low, within(one).high) for at, one in known])
+            plot.band(series, [(at, within(one).low, within(one).high) for at, one in known if one.half])
             plot.line(series, [(at, one.value) for at, one in known])
             for at, one in known:
                 plot.point(series, at, one.value, f"{name} {give_or_take(one)} at λ {at:g}")
@@ -49,10 +50,11 @@ def tradeoff_curves(variant: str, rows: Sequence[Row], names: Sequence[str]) -> 
         + [percent(row.chance), percent(row.floor)]
         for row in rows
     ]
+    intervals = ", with 95 % intervals over seeds" if any(one.half for one in seen) else ""
     return Figure(
         f"Trade-off curves: {variant}",
-        "In percent, with 95 % intervals over seeds. A fresh attack far above the adversary trained along means that"
-        " the latter understates the leak.",
+        f"In percent{intervals}. A fresh attack far above the adversary trained along means that the latter"
+        " understates the leak.",
         panels,
         [*((swatch(i, "line"), name) for i, name in enumerate(names)), CHANCE, FLOOR],
         Table("Trade-off curves, in percent", heads, data),
@@ -65,6 +67,7 @@ def utility_against_leak(rows: Sequence[Row], utility: str, secret: str) -> Figu
     series = dict(zip(variants, (i for i in count() if i != PAPER), strict=False))
     known = [(row, row.fresh.value, row.utility.value) for row in rows if row.fresh and row.utility]
     papers = [row.paper for row in rows]
+    compared = any(value is not None for paper in papers for value in paper)
     leaks = chain((leak for _, leak, _ in known), (p[1] for p in papers), (row.chance for row in rows))
     x = Axis.over(f"strongest fresh attack on {secret}", leaks)
     y = Axis.over("", chain((kept for *_, kept in known), (p[0] for p in papers)))
@@ -79,21 +82,24 @@ def utility_against_leak(rows: Sequence[Row], utility: str, secret: str) -> Figu
             name = f"{row.variant} · {row.encoder} · λ {plain(row.tradeoff)}"
             told = f"{name}: {utility} {percent(kept)}, {secret} {percent(leak)}"
             plot.point(series[row.variant], leak, kept, told)
-            cells = [row.variant, plain(row.tradeoff), percent(kept), percent(leak), *map(percent, row.paper)]
+            cells = [row.variant, plain(row.tradeoff), percent(kept), percent(leak)]
+            cells += map(percent, row.paper) if compared else ()
             data.append([dataset, row.encoder, *cells, "yes" if (leak, kept) in best else "no"])
         for paper_kept, paper_leak in dict.fromkeys(row.paper for row in rows if row.dataset == dataset):
             if paper_kept is not None and paper_leak is not None:
                 told = f"the paper: {utility} {percent(paper_kept)}, {secret} {percent(paper_leak)}"
                 plot.point(PAPER, paper_leak, paper_kept, told, "paper")
         panels.append(plot.svg())
-    numbers = ("λ", "utility", "strongest fresh attack", "utility: paper", "secret: paper", "on the front")
+    printed = ("utility: paper", "secret: paper") if compared else ()
+    numbers = ("λ", "utility", "strongest fresh attack", *printed, "on the front")
     legend = [(swatch(i, "point"), variant) for variant, i in series.items()]
+    legend += [(swatch(PAPER, "paper"), "the paper's own")] if compared else []
     return Figure(
         "Utility against leak",
         f"Up: more of {utility} is kept. Left: less of {secret} is told to the strongest fresh attacker. The front"
-        " joins the cells that no other beats in both; the paper's points are by its own protocol.",
+        f" joins the cells that no other beats in both{THEIRS if compared else ''}.",
         panels,
-        [*legend, (swatch(PAPER, "paper"), "the paper's own"), (swatch(PAPER, "front"), "Pareto front"), CHANCE],
+        [*legend, (swatch(PAPER, "front"), "Pareto front"), CHANCE],
         Table(
             "Utility against leak, in percent",
             [*_names("data set", "encoder", "variant"), *map(Column, numbers)],

@@ -1,7 +1,7 @@
 """The page of experiments: what the paper printed, what its protocol gives here, and what a fresh attacker reads."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from graphveil.report.charts import maps, tradeoff_curves, training_curves, utility_against_leak
@@ -28,6 +28,7 @@ from graphveil.report.results import Experiment, Row, Told, Words
 MOST_CURVES = 36
 LONGEST = 60
 """Rows of a table above which it waits behind a click."""
+ABOVE = "Above guessing: the whole interval over seeds of the strongest fresh attack is."
 UNPROTECTED = "unprotected"
 VERDICTS = {
     "reproduced": Mark("✓", "reproduced", "good"),
@@ -40,28 +41,40 @@ VERDICTS = {
 def comparison_page(experiments: Sequence[Experiment | Words]) -> Page:
     """All experiments of a folder."""
     run = [one for one in experiments if isinstance(one, Experiment)]
-    rows = [row for one in run for row in one.rows]
+    papers, own = ([one for one in run if one.is_own is which and one.rows] for which in (False, True))
     return Page(
         title=run[0].title if len(run) == 1 else "Experiments",
-        answer=_answer(rows, [fault for one in run for fault in one.failed]),
+        answer=_answer(papers, own, [fault for one in run for fault in one.failed]),
         verdict=None,
         facts=[],
-        summary=[_counts(run)] if rows else [],
+        summary=[*([_counts(papers)] if papers else []), *([_leaks(own)] if own else [])],
         sections=[section for one in experiments for section in _sections(one)],
     )
 
 
-def _answer(rows: Sequence[Row], failed: Sequence[tuple[str, str]]) -> list[str]:
+def _answer(papers: Sequence[Experiment], own: Sequence[Experiment], failed: Sequence[tuple[str, str]]) -> list[str]:
+    sentences = []
+    if papers:
+        sentences += _against_the_paper([row for one in papers for row in one.rows])
+    if own:
+        sentences += _against_guessing([row for one in own for row in one.rows])
+    if not sentences:
+        sentences.append("There are no finished cells to show.")
+    if failed:
+        sentences.append(
+            f"{len(failed)} {'cell' if len(failed) == 1 else 'cells'} failed: see the table of failed cells."
+        )
+    return sentences
+
+
+def _against_the_paper(rows: Sequence[Row]) -> list[str]:
     counts = Counter(row.verdict for row in rows)
     judged = len(rows) - counts[""]
-    sentences = []
     if judged:
         found = ", ".join(f"{counts[name]} {name}" for name in ("reproduced", "better", "not reproduced"))
-        sentences.append(f"Of {judged} rows that can be held against the paper: {found}.")
-    elif rows:
-        sentences.append(f"None of the {len(rows)} rows can be held against the paper's numbers.")
+        sentences = [f"Of {judged} rows that can be held against the paper: {found}."]
     else:
-        sentences.append("There are no finished cells to show.")
+        sentences = [f"None of the {len(rows)} rows can be held against the paper's numbers."]
     worst = _worst([row for row in rows if row.variant != UNPROTECTED])
     if worst is not None and worst.gap is not None and worst.gap <= 0:
         sentences.append("In no cell does a fresh attacker read more than the paper's protocol.")
@@ -71,11 +84,29 @@ def _answer(rows: Sequence[Row], failed: Sequence[tuple[str, str]]) -> list[str]
             f" {plain(worst.tradeoff)}: its adversary reads {give_or_take(worst.protocol)} %, a fresh attacker"
             f" {give_or_take(worst.fresh)} % ({points(worst.gap)})."
         )
-    if failed:
+    return sentences
+
+
+def _against_guessing(rows: Sequence[Row]) -> list[str]:
+    judged, told = _judged(rows)
+    if judged:
+        sentences = [f"In {told} of {judged} rows the strongest fresh attack reads more than guessing does."]
+    else:
+        sentences = ["One seed has no interval: whether a fresh attack reads more than guessing does is not said here."]
+    worst = _worst(rows)
+    if worst is not None and worst.gap is not None and worst.gap > 0:
         sentences.append(
-            f"{len(failed)} {'cell' if len(failed) == 1 else 'cells'} failed: see the table of failed cells."
+            f"The adversary trained along understates the leak of {worst.secret} most at λ {plain(worst.tradeoff)}: it"
+            f" reads {give_or_take(worst.protocol)} %, a fresh attacker {give_or_take(worst.fresh)} %"
+            f" ({points(worst.gap)})."
         )
     return sentences
+
+
+def _judged(rows: Sequence[Row]) -> tuple[int, int]:
+    """How many rows have an interval over seeds, and of how many all of it is above guessing."""
+    able = [(row.fresh, row.chance) for row in rows if row.fresh and row.chance is not None and (row.seeds or 0) >= 2]
+    return len(able), sum(fresh.low > chance for fresh, chance in able)
 
 
 def _counts(experiments: Sequence[Experiment]) -> Table:
@@ -88,27 +119,45 @@ def _counts(experiments: Sequence[Experiment]) -> Table:
         Column("worst gap to the protocol", group="fresh attack"),
         Column("of the cell", "text", group="fresh attack"),
     ]
-    lines: list[list[str]] = []
-    for one in experiments:
-        several = len(one.secrets) > 1
-        for secret, variant in dict.fromkeys((row.secret, row.variant) for row in one.rows):
-            rows = [row for row in one.rows if (row.secret, row.variant) == (secret, variant)]
-            counts = Counter(row.verdict for row in rows)
-            judged = [row for row in rows if row.fresh and row.chance is not None and (row.seeds or 0) >= 2]
-            told = sum(row.fresh.low > row.chance for row in judged if row.fresh and row.chance is not None)
-            worst = _worst(rows)
-            lines.append(
-                [" · ".join([one.name or one.title, *([secret] if several else []), variant]), str(len(rows))]
-                + [str(counts[name]) for name in VERDICTS]
-                + [f"{told} of {len(judged)}" if judged else MISSING]
-                + ([points(worst.gap), f"{worst.cell} · λ {plain(worst.tradeoff)}"] if worst else [MISSING, MISSING])
-            )
+    lines = []
+    for name, rows in _groups(experiments):
+        counts = Counter(row.verdict for row in rows)
+        lines.append([name, str(len(rows)), *(str(counts[verdict]) for verdict in VERDICTS), *_leak(rows)])
     note = (
         "A verdict compares with the paper's numbers by the paper's protocol, and says nothing about privacy: for"
         " that, see"
-        " what a fresh attack reads. Above guessing: the whole interval over seeds of the strongest fresh attack is."
+        f" what a fresh attack reads. {ABOVE}"
     )
     return Table("Verdicts and gaps", columns, lines, note)
+
+
+def _leaks(experiments: Sequence[Experiment]) -> Table:
+    """Leaks and the worst gap of every sweep."""
+    columns = [
+        Column("sweep and variant", "name"),
+        Column("cells"),
+        Column("above guessing", group="fresh attack"),
+        Column("worst gap to the adversary", group="fresh attack"),
+        Column("of the cell", "text", group="fresh attack"),
+    ]
+    lines = [[name, str(len(rows)), *_leak(rows)] for name, rows in _groups(experiments)]
+    return Table("Leaks and gaps", columns, lines, ABOVE)
+
+
+def _groups(experiments: Sequence[Experiment]) -> Iterator[tuple[str, list[Row]]]:
+    """The rows of every experiment, secret and variant."""
+    for one in experiments:
+        several = len(one.secrets) > 1
+        for secret, variant in dict.fromkeys((row.secret, row.variant) for row in one.rows):
+            name = " · ".join([one.name or one.title, *([secret] if several else []), variant])
+            yield name, [row for row in one.rows if (row.secret, row.variant) == (secret, variant)]
+
+
+def _leak(rows: Sequence[Row]) -> list[str]:
+    judged, told = _judged(rows)
+    worst = _worst(rows)
+    gap = [points(worst.gap), f"{worst.cell} · λ {plain(worst.tradeoff)}"] if worst else [MISSING, MISSING]
+    return [f"{told} of {judged}" if judged else MISSING, *gap]
 
 
 def _worst(rows: Sequence[Row]) -> Row | None:
@@ -140,11 +189,23 @@ def _about(one: Experiment, told: Told) -> str:
     along = f", and {' and '.join(others)} along with it" if others else ""
     sentence = f"Kept: {one.utility} ({kept}). Hidden: {told.secret} ({hidden}){along}."
     attacker = f" The paper's attacker on unprotected embeddings: {told.papers_attacker}."
-    return sentence + (attacker if told.papers_attacker else "")
+    return sentence + (attacker if told.papers_attacker and not one.is_own else "")
 
 
 def _table(one: Experiment, told: Told) -> Table:
     utility, secret = f"utility: {one.utility}", f"secret: {told.secret}"
+    note = "In percent" + (", ± half of the 95 % interval over seeds." if _has_intervals(told.rows) else ".")
+    leak = ("fresh attack", "gap", "class-matched or balanced", "guessing", "floor")
+    if one.is_own:
+        columns = [
+            *(Column("cell", "name"), Column("variant", "text"), Column("λ"), Column("seeds")),
+            *(Column(name, group=utility) for name in ("here", "guessing")),
+            *(Column(name, group=secret) for name in ("adversary trained along", *leak)),
+            Column("flagged"),
+        ]
+        note += " Gap: what the fresh attack reads beyond the adversary that was trained along."
+        lines = [_own_line(row) for row in told.rows]
+        return Table("Every trade-off, and a fresh attacker", columns, lines, note)
     columns = [
         Column("cell", "name"),
         Column("variant", "text"),
@@ -152,13 +213,29 @@ def _table(one: Experiment, told: Told) -> Table:
         Column("λ"),
         Column("seeds"),
         *(Column(name, group=utility) for name in ("paper", "here", "difference")),
-        *(Column(name, group=secret) for name in ("paper", "its protocol here", "difference", "fresh attack")),
-        *(Column(name, group=secret) for name in ("gap", "class-matched or balanced", "guessing", "floor")),
+        *(Column(name, group=secret) for name in ("paper", "its protocol here", "difference", *leak)),
         Column("flagged"),
     ]
-    note = "In percent, ± half of the 95 % interval over seeds. Gap: what the fresh attack reads beyond the protocol."
+    note += " Gap: what the fresh attack reads beyond the protocol."
     lines = [_line(row) for row in told.rows]
     return Table("The paper, its protocol here, and a fresh attacker", columns, lines, note)
+
+
+def _has_intervals(rows: Sequence[Row]) -> bool:
+    return any(one is not None and one.half > 0 for row in rows for one in (row.utility, row.fresh))
+
+
+def _own_line(row: Row) -> list[str | Mark]:
+    return [
+        row.cell,
+        row.variant,
+        plain(row.tradeoff),
+        plain(row.seeds),
+        give_or_take(row.utility),
+        percent(row.utility_chance),
+        give_or_take(row.protocol),
+        *_leak_of(row),
+    ]
 
 
 def _line(row: Row) -> list[str | Mark]:
@@ -175,6 +252,12 @@ def _line(row: Row) -> list[str | Mark]:
         percent(told),
         give_or_take(row.protocol),
         MISSING if row.protocol is None or told is None else points(row.protocol.value - told),
+        *_leak_of(row),
+    ]
+
+
+def _leak_of(row: Row) -> list[str]:
+    return [
         give_or_take(row.fresh),
         points(row.gap),
         give_or_take(row.finer),

@@ -69,7 +69,7 @@ def _blame(file: Path) -> Iterator[None]:
 
 
 def _audit(fields: Fields) -> Audit:
-    _check_schema(fields, "graphveil/audit/1")
+    _check_schema(fields, "graphveil/audit/2")
     told = fields.inner("mutual_information") or Fields({}, "mutual_information")
     best = fields.inner("strongest") or Fields({}, "strongest")
     joint, floor = fields.inner("joint_adversary"), fields.reading("floor")
@@ -234,6 +234,7 @@ def _row(fields: Fields) -> Row:
         protocol=fields.reading("protocol"),
         fresh=fields.reading("fresh"),
         finer=fields.reading("finer"),
+        utility_chance=fields.share("utility_chance"),
         chance=fields.share("chance"),
         floor=fields.share("floor"),
         flagged=fields.share("flagged"),

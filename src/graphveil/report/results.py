@@ -121,6 +121,7 @@ class Row:
     protocol: Reading | None
     fresh: Reading | None
     finer: Reading | None
+    utility_chance: float | None
     chance: float | None
     floor: float | None
     flagged: float | None
@@ -136,7 +137,7 @@ class Row:
 
     @property
     def gap(self) -> float | None:
-        """How much more a fresh attacker reads than the paper's protocol."""
+        """How much more a fresh attacker reads than the paper's protocol, or than the adversary trained along."""
         return None if self.fresh is None or self.protocol is None else self.fresh.value - self.protocol.value
 
 
@@ -162,6 +163,11 @@ class Experiment:
     failed: Sequence[tuple[str, str]]
     config: str
     versions: str
+
+    @property
+    def is_own(self) -> bool:
+        """A sweep of somebody's own, which has no paper to stand beside."""
+        return self.name == "sweep"
 
     @property
     def rows(self) -> list[Row]:
