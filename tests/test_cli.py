@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from graphveil import cli
-from graphveil.cli.shared import PlainConsole, console, scores_table, warn_if_nothing_is_kept
+from graphveil.cli.shared import PlainConsole, console, scores_table, show_table, warn_if_nothing_is_kept
 from graphveil.training.score import Joint, Score
 
 
@@ -173,6 +173,17 @@ def test_scores_stand_beside_guessing_in_80_columns(metrics: tuple[str, ...]) ->
     assert len(text.splitlines()) == 5 + len(metrics), "nothing is folded"
 
 
+@pytest.mark.parametrize(("width", "row"), [(80, "│ gender │ 50.9     │"), (14, "│ gend│ 50.9 │")])
+def test_a_table_has_blanks_and_is_folded_but_never_cut(
+    width: int, row: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(console, "_width", width)
+    show_table("T", ("secret", "guessing"), [["gender", "50.9"]])
+    said = capsys.readouterr().out
+    assert row in said
+    assert "…" not in said
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -325,7 +336,7 @@ def test_audit_of_a_run_and_of_a_file(tmp_path: Path, graphveil: Program) -> Non
     ("arguments", "says"),
     [
         ([], "give either the folder of a run, or --embeddings"),
-        (["."], "not a finished run of `graphveil protect`"),
+        (["."], "not a finished run of `graphveil protect` (there is no run.json): give its folder"),
         ([".", "--embeddings", "z.npy"], "give either the folder of a run"),
         ([".", "--seed", "3"], "--seed belongs to --embeddings"),
         (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "labels", "--split", "half"], "unknown split"),

@@ -143,7 +143,12 @@ def read_record(folder: Path) -> dict[str, Any]:
         if "embedded" in record and not isinstance(record["embedded"]["untold"], list):
             raise ValueError("it does not say what its encoder was trained on")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            reason = "there is no run.json"
+        elif isinstance(error, KeyError):
+            reason = f"its run.json has no {error}"
+        else:
+            reason = str(error) if isinstance(error, ValueError) else "its run.json cannot be read"
         raise GraphveilError(
             f"{folder} is not a finished run of `graphveil protect` ({reason}): give its folder, or audit a file with"
             " --embeddings, --graph and --secret."

@@ -1,6 +1,8 @@
 """What leaves and what does not: every file of a release is opened, and every refusal is met."""
 
 import json
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -218,6 +220,13 @@ OBJECTIONS: list[tuple[Callable[[Path], object], str]] = [
     (alter_npy, "embeddings.parquet and embeddings.npy are not the same"),
     (lambda run: change(run / "run.json", split_digest="0"), "the audit of 'tribe' is of another split"),
 ]
+
+
+def test_who_has_not_audited_is_told_how(run: Path, tmp_path: Path) -> None:
+    audit_files(run)["tribe"].unlink()
+    says = rf"Audit it first: `graphveil audit {re.escape(shlex.quote(str(run)))}`\. With --force"
+    with pytest.raises(GraphveilError, match=says):
+        release(run, tmp_path / "out")
 
 
 @pytest.mark.parametrize(("spoil", "sentence"), OBJECTIONS)

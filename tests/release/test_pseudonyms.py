@@ -75,9 +75,10 @@ def test_what_is_no_key_is_refused(content: bytes | None, sentence: str, tmp_pat
         read_key(file, [])
 
 
-def test_a_folder_is_no_key(tmp_path: Path) -> None:
-    with pytest.raises(GraphveilError, match="no ordinary file"):
-        read_key(tmp_path, [])
+@pytest.mark.parametrize("odd", [".", "/dev/zero"])
+def test_nobody_is_told_to_write_a_key_into_a_folder_or_a_device(odd: str) -> None:
+    with pytest.raises(GraphveilError, match=r"no ordinary file: name a file that holds one, or a new one\.$"):
+        read_key(Path(odd), [])
 
 
 def test_a_key_does_not_lie_where_it_would_be_handed_on(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from graphveil.cli.graphs import show_reading, takes_graph
-from graphveil.cli.shared import GraphName, Root, app, console
+from graphveil.cli.shared import GraphName, Root, app, console, folding
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -30,7 +30,7 @@ def data_list() -> None:
     """List the graphs by name, with their sizes and whether they are here already."""
     from graphveil.data.catalog import BUILT_IN, PAPER_GRAPHS, cached_file
 
-    table = Table("name", "nodes", "links", "features", "classes", "where")
+    table = Table(*folding("name", "nodes", "links", "features", "classes", "where"))
     for name, size in PAPER_GRAPHS.items():
         where = "in the cache" if cached_file(name).exists() else f"graphveil data fetch {name}"
         sizes = (size.nodes, size.links, size.features, size.classes)
@@ -90,7 +90,7 @@ def show_targets(graph: "Data") -> None:
     from graphveil.data.origin import class_names
 
     names = [*(["labels"] if "y" in graph else []), *node_attributes(graph)]
-    table = Table("target", "classes", "unknown", "columns that tell it alone")
+    table = Table(*folding("target", "classes", "unknown", "columns that tell it alone"))
     for name in names:
         codes = node_classes(graph, name)
         counts = codes[codes != UNKNOWN].bincount().tolist()

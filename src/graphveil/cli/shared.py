@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 from rich.status import Status
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 from typer.core import TyperGroup
 
@@ -122,10 +122,17 @@ def report_results(source: Path, out: Path) -> None:
 
 def show_table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[str]]") -> None:
     """Print words as a table."""
-    table = Table(*columns, title=title, title_justify="left", padding=(0, 0, 0, 1))
+    table = Table(*folding(*columns), title=title, title_justify="left")
     for words in rows:
         table.add_row(*words)
+    if console.measure(table, options=console.options.update(width=10_000)).maximum > console.width:
+        table.padding = (0, 0, 0, 1)  # rather than to fold it
     console.print(table)
+
+
+def folding(*names: str) -> list[Column]:
+    """Columns whose words go on in the next line where a terminal is narrow, and are not cut."""
+    return [Column(name, overflow="fold") for name in names]
 
 
 def scores_table(title: str, scores: "dict[str, Score]") -> Table:
@@ -133,7 +140,7 @@ def scores_table(title: str, scores: "dict[str, Score]") -> Table:
     first = next(iter(scores.values()))
     several, metrics = len(first.secrets) > 1, {joint.metric for joint in first.secrets}
     reads = f"adversary reads ({first.secrets[0].metric})" if len(metrics) == 1 else "adversary reads"
-    table = Table("run", f"utility ({first.utility_metric})", *(["secret"] if several else []), reads)
+    table = Table(*folding("run", f"utility ({first.utility_metric})", *(["secret"] if several else []), reads))
     table.title, table.title_justify = title, "left"
     for name, score in scores.items():
         kept = f"{score.utility:.1%} (guessing {score.utility_chance:.1%})"

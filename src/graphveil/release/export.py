@@ -6,6 +6,7 @@ secrets, the links, the features and the history of a training have no way into 
 """
 
 import secrets
+import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -94,7 +95,7 @@ def _check_places(run: Path, out: Path) -> None:
 
 
 def _refusal(run: Path, evidence: Evidence) -> str:
-    remedy = "" if all(evidence.audits.values()) else f" Audit it first: graphveil audit {run}"
+    remedy = "" if all(evidence.audits.values()) else f" Audit it first: `graphveil audit {shlex.quote(str(run))}`."
     against = "; ".join(evidence.objections)
     return f"{run} is not released: {against}.{remedy} With --force it is all the same, and the card says so."
 

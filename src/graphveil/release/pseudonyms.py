@@ -34,22 +34,25 @@ def read_key(file: Path, apart_from: Sequence[Path]) -> bytes:
     for folder in apart_from:
         if place.is_relative_to(folder.resolve()):
             raise GraphveilError(f"the key {file} lies inside {folder}: keep it apart, where only you can read it.")
-    make = f"make one with `openssl rand -hex 32 > {shlex.quote(str(file))}`, and keep it to yourself"
-    if file.exists() and not file.is_file():
-        raise GraphveilError(f"the key {file} is no ordinary file: {make}.")  # a pipe would keep us waiting
+    if file.exists() and not file.is_file():  # a pipe would keep us waiting
+        raise GraphveilError(f"the key {file} is no ordinary file: name a file that holds one, or a new one.")
     try:
         with file.open("rb") as opened:
             key = opened.read(LONGEST + 1).strip()
     except FileNotFoundError as error:
+        make = f"make one with `openssl rand -hex 32 > {shlex.quote(str(file))}`, and keep it to yourself"
         raise GraphveilError(f"there is no key in {file}: {make}.") from error
     except OSError as error:
         raise GraphveilError(
             f"the key {file} cannot be read ({error.strerror}): give a file that holds one."
         ) from error
     if len(key) < SHORTEST:
-        raise GraphveilError(f"the key in {file} has {len(key)} bytes, and at least {SHORTEST} are needed: {make}.")
+        raise GraphveilError(
+            f"the key in {file} has {len(key)} bytes, and at least {SHORTEST} are needed: `openssl rand -hex 32` makes"
+            " one."
+        )
     if len(key) > LONGEST:
-        raise GraphveilError(f"{file} is too large for a key: {make}.")
+        raise GraphveilError(f"{file} is too large for a key: name a file that holds one, or a new one.")
     return key
 
 
