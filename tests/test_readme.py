@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import graphveil as gv
+
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
 
@@ -28,7 +30,13 @@ def test_the_first_example(tmp_path: Path) -> None:
 def test_the_example_of_a_batch(tmp_path: Path) -> None:
     lines = run_python(EXAMPLES[1], tmp_path).splitlines()
     assert [line.split()[:2] for line in lines] == [["0.5", "0"], ["0.5", "1"], ["1.0", "0"], ["1.0", "1"]]
-    assert len(EXAMPLES) == 2
+
+
+def test_the_example_of_a_recipe_changes_one_number_and_no_other(tmp_path: Path) -> None:
+    said = run_python(EXAMPLES[2], tmp_path)
+    assert said == f"{gv.Veil(utility='links', secret='labels').recipe.but(rounds=800)}\n"
+    assert "out_channels=32" in said, "the recipe's own, and not that of a new one"
+    assert len(EXAMPLES) == 3
 
 
 COMMANDS = [line for line in README.splitlines() if line.startswith("graphveil ")]
