@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 
 from graphveil.data.graph import UNKNOWN, node_classes, undirected_pairs
 from graphveil.data.origin import Encoding
+from graphveil.data.sentences import some
 
 MOST_COLUMNS = 16384
 """More than these are not summarised: the record of a run is to be read by people too."""
@@ -119,7 +120,7 @@ def _names(encoding: Encoding, width: int) -> Sequence[str]:
 
 
 def _count(which: NDArray[np.bool_]) -> str:
-    return f"{int(which.sum()):,} of {len(which):,} features"
+    return f"{int(which.sum()):,} of {some(len(which), 'feature')}"
 
 
 def _worst(names: Sequence[str], by: Array, which: NDArray[np.bool_]) -> str:

@@ -305,3 +305,4 @@ def test_one_of_something_is_said_as_one(tmp_path: Path) -> None:
     graph = gv.read_graph(tables(tmp_path, "source,target\nann,ann\n", "id,n\nann,1\n"))
     assert "Nodes are the 1 row of nodes.csv, by 'id'." in graph.origin.notes
     assert "1 loop dropped." in graph.origin.notes
+    assert "links a node to itself, the only such row: take it out" in refusal(tmp_path, loops="refuse")

@@ -40,8 +40,7 @@ def simple_links(links: Links, reading: Reading, notes: list[str]) -> Tensor:
     if count := int(loop.sum()):
         if reading.loops == "refuse":
             raise GraphveilError(
-                f"{_first(links, loop)}, links a node to itself, one of {some(count, 'such row')}: take them out, or"
-                " say --loops drop."
+                f"{_first(links, loop)}, links a node to itself, {_among(count)}, or say --loops drop."
             )
         notes.append(f"{some(count, 'loop')} dropped.")
         links = _chosen(links, np.flatnonzero(~loop.numpy()))
@@ -52,8 +51,7 @@ def simple_links(links: Links, reading: Reading, notes: list[str]) -> Tensor:
     if count := ends.size(1) - codes.numel():
         if reading.duplicates == "refuse":
             raise GraphveilError(
-                f"{links.place(_first_repeated(ends))}, repeats a link, one of {some(count, 'such row')}: take them"
-                " out, or say --duplicates drop."
+                f"{links.place(_first_repeated(ends))}, repeats a link, {_among(count)}, or say --duplicates drop."
             )
         notes.append(f"{some(count, 'repeated link')} dropped.")
     pairs = codes // 2
@@ -79,6 +77,10 @@ def _heavy(links: Links, reading: Reading, notes: list[str]) -> Links:
     if count := len(links.weights) - len(heavy):
         notes.append(f"{some(count, 'link')} lighter than {reading.min_weight:g} dropped.")
     return _chosen(links, heavy)
+
+
+def _among(count: int) -> str:
+    return "the only such row: take it out" if count == 1 else f"one of {count:,} such rows: take them out"
 
 
 def _chosen(links: Links, rows: NDArray[np.int64]) -> Links:
