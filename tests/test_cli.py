@@ -15,9 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from graphveil import cli
 from graphveil.cli.shared import PlainConsole, console, scores_table, show_table, warn_if_nothing_is_kept
+from graphveil.errors import is_out_of_memory
 from graphveil.training.score import Joint, Score
 
 
@@ -271,6 +273,21 @@ def test_a_name_that_is_not_utf8_is_one_sentence(graphveil: Program) -> None:
     done = graphveil("data", "show", "M\udcfcller")
     assert done.returncode == 2
     assert "'M\\udcfcller' is not UTF-8" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "memory"),
+    [
+        (MemoryError(), True),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB."), True),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 25600000000 bytes."), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
+        (ValueError("out of memory"), False),
+    ],
+)
+def test_what_is_want_of_memory(error: Exception, memory: bool) -> None:
+    assert is_out_of_memory(error) is memory
 
 
 def test_too_little_memory_is_one_sentence(tmp_path: Path, graphveil: Program) -> None:
