@@ -570,7 +570,7 @@ def test_the_worst_columns_are_named() -> None:
     assert told[2].endswith(": 'k' (5.0).")
     never = differences(summary(ring(torch.ones(50, 1))), ring(torch.full((50, 1), 1.1)), Encoding())
     assert never == [
-        "Values of 1 of 1 features lie more than 0.5 deviations from where they lay in training: 'feature 0' (100.0)."
+        "Values of 1 of 1 feature lie more than 0.5 deviations from where they lay in training: 'feature 0' (100.0)."
     ]
 
 

@@ -71,14 +71,13 @@ def data_fetch(
 def data_show(graph: GraphName, reading: "Reading", root: Root = None) -> None:
     """Read a graph as a run would, and show what came of it: sizes, classes, and columns that tell them."""
     from graphveil.data import open_graph
+    from graphveil.data.sentences import some
 
     with console.status("Reading ..."):
         found = open_graph(graph, reading, root)
-    kind = "sparse features" if found.x.is_sparse_csr else "features"
-    console.print(
-        f"{found.x.size(0):,} nodes, {found.edge_index.size(1) // 2:,} links, {found.x.size(1):,} {kind}",
-        highlight=False,
-    )
+    kind = "sparse feature" if found.x.is_sparse_csr else "feature"
+    sizes = {"node": found.x.size(0), "link": found.edge_index.size(1) // 2, kind: found.x.size(1)}
+    console.print(", ".join(some(count, what) for what, count in sizes.items()), highlight=False)
     show_reading(console, found)
     show_targets(found)
 
