@@ -132,12 +132,15 @@ def as_node_attacks(name: str, estimators: Sequence[Any]) -> list[Attack]:
 
 def graph_alone() -> list[Attack]:
     """What the public graph tells without any embedding: the control beside the GNN."""
+    needs: tuple[Need, ...] = ("secrets", "graph")
     return [
-        Classify(f"public graph alone, {knows}", lambda _: learners.mlp(), knows, 4.0, graph_rows, ("secrets", "graph"))
+        Classify(f"public graph alone, {knows}", lambda _: learners.mlp(), knows, 4.0, graph_rows, needs, _EVEN)
         for knows in KNOWLEDGE
     ]
 
 
+_EVEN = (scaled, standardised)
+"""Shares of classes along links have nothing that whitening would bring to light."""
 _FOR_TREES = (scaled, whitened)
 """They do not mind how far a column varies, but look at one at a time."""
 _ALL: tuple[Need, ...] = ("z", "secrets", "graph")
