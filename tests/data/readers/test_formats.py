@@ -206,7 +206,7 @@ def test_a_mapping_of_ogb_gives_the_ids(tmp_path: Path) -> None:
     graph = gv.read_graph(folder)
     assert graph.origin.ids.to_pylist() == [104, 103, 102, 101, 100]
     (folder / "raw" / "node-feat.csv.gz").write_bytes(gzip.compress(b"1,2\n"))
-    assert "node-feat.csv.gz has 1 rows and there are 5 nodes" in refusal(folder)
+    assert "node-feat.csv.gz has 1 row for 5 nodes" in refusal(folder)
 
 
 def test_sparse_features_stay_sparse() -> None:

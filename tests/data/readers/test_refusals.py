@@ -31,7 +31,7 @@ from tests.data.readers.made import NODES, refusal, tables
         ("\n\n# nothing\n", None, "edges.csv is empty"),
         ("source,target\n", None, "edges.csv has no node"),
         ("source\na\n", None, "edges.csv has 1 column and no target"),
-        ("source,target\na,b\nc\n", None, "edges.csv, line 3, has 1 columns and the table has 2"),
+        ("source,target\na,b\nc\n", None, "edges.csv, line 3, has 1 column and the table has 2"),
         ("source,target\na,b,c\n", None, "edges.csv, line 2, has 3 columns and the table has 2"),
         (
             "source,target\nann,eve\n",

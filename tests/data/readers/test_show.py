@@ -36,7 +36,7 @@ def test_every_option_arrives(tmp_path: Path) -> None:
         *("--label", "team", "--features", "age, x", "--drop", "x", "--missing", "embedding", "--direction", "mutual"),
         *("--min-weight", "2", "--loops", "refuse", "--duplicates", "refuse", "--text-encoding", "utf-16"),
     )
-    assert "3 nodes, 1 links, 1 features" in output
+    assert "3 nodes, 1 link, 1 feature" in output
     assert "r 2, s 1" in output
 
 

@@ -41,13 +41,13 @@ def read_ogb(folder: Path, reading: Reading) -> Found:
     pairs = torch.from_numpy(np.ascontiguousarray(ends.T).astype(np.int64))
     check_ends(pairs, count, str(links.file))
     if matrix is not None and len(matrix) != count:
-        raise GraphveilError(f"{features and features.file} has {len(matrix):,} rows and there are {count:,} nodes.")
+        raise GraphveilError(f"{features and features.file} has {some(len(matrix), 'row')} for {some(count, 'node')}.")
     columns: dict[str, pa.ChunkedArray] = {}
     notes = [f"{some(count, 'node')} of a folder of OGB."]
     if labels is not None:
         classes = _matrix(labels)
         if len(classes) != count:
-            raise GraphveilError(f"{labels.file} has {len(classes):,} rows and there are {count:,} nodes.")
+            raise GraphveilError(f"{labels.file} has {some(len(classes), 'row')} for {some(count, 'node')}.")
         if classes.shape[1] == 1:
             columns["y"] = node_column(np.where(classes[:, 0] < 0, np.nan, classes[:, 0]))
         else:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from graphveil.data.readers.distrust import MOST_BYTES, MOST_COLUMNS, SMALL, as_utf8, brief, read_bytes
+from graphveil.data.sentences import some
 from graphveil.errors import GraphveilError
 
 MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None")
@@ -122,7 +123,7 @@ class TextTable:
                 if len(row) != len(self.names):
                     expected = len(self.names)
                     return GraphveilError(
-                        f"{self.file}, line {line}, has {len(row)} columns and the table has {expected}: mend it."
+                        f"{self.file}, line {line}, has {some(len(row), 'column')} and the table has {expected}: mend it."
                     )
         except csv.Error as fault:
             return GraphveilError(f"{self.file} cannot be read as a table ({brief(fault)}): mend it, or save it anew.")
