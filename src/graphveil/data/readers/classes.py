@@ -21,7 +21,7 @@ NOTHING = ("",)
 MOST_NUMBERS = 20
 """Different numbers that are classes as they are; of more, bins must be made."""
 
-MOST_CLASSES = 1000
+MOST_CLASSES = 10_000
 """Of one target; and from `MOST_NUMBERS` on, at most half of the nodes may be the only one of their class."""
 
 

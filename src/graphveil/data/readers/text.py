@@ -121,9 +121,9 @@ class TextTable:
         try:
             for line, row in self._rows():
                 if len(row) != len(self.names):
-                    expected = len(self.names)
+                    came, expected = some(len(row), "column"), len(self.names)
                     return GraphveilError(
-                        f"{self.file}, line {line}, has {some(len(row), 'column')} and the table has {expected}: mend it."
+                        f"{self.file}, line {line}, has {came} and the table has {expected}: mend it."
                     )
         except csv.Error as fault:
             return GraphveilError(f"{self.file} cannot be read as a table ({brief(fault)}): mend it, or save it anew.")
