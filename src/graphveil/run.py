@@ -40,6 +40,7 @@ from graphveil.training.score import Score
 from graphveil.veil import Veil
 
 CHECKPOINT = "checkpoint.safetensors"
+LAST_GOOD = "last_good"
 RESULTS = (
     "embeddings.parquet",
     "embeddings.npy",
@@ -82,8 +83,8 @@ def protect(
         try:
             veil.fit(graph, split, checkpoint=out / CHECKPOINT, on_round=on_round)
         except DivergedError as error:
-            veil.save(out / "last_good")
-            raise DivergedError(f"{error} It can be loaded from {out / 'last_good'}.") from error
+            veil.save(out / LAST_GOOD)
+            raise DivergedError(f"{error} It can be loaded from {out / LAST_GOOD}.") from error
         seconds = time.perf_counter() - started
         score = veil.score(graph, split)
         z = veil.transform(graph, split)
@@ -115,7 +116,7 @@ def protect(
 
 def hold_run(out: Path) -> AbstractContextManager[None]:
     """The lock of a folder to write a run into; one that was made for a run that fails at once goes again."""
-    check_place(out, (CHECKPOINT, "run.json"))
+    check_place(out, ("run.json", CHECKPOINT, LAST_GOOD))
     busy = f"another process is writing to {out}: wait for it, or choose another folder."
     return hold_lock(out / ".lock", 0, busy, worthless=RESULTS)
 
@@ -156,7 +157,7 @@ def check_free(out: Path) -> None:
     """Refuse a folder with a finished run, or with somebody's own files."""
     if (out / "run.json").exists():
         raise GraphveilError(f"{out} holds a finished run: choose another folder, or remove this one first.")
-    check_place(out, (CHECKPOINT,))
+    check_place(out, (CHECKPOINT, LAST_GOOD))
 
 
 def _check_folder(out: Path, resume: bool) -> None:
