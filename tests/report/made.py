@@ -118,7 +118,7 @@ def audit() -> dict[str, Any]:
     after = places(rng, 7, 0.5)
     labels = {name: after.pop(name) for name in ("class", "names")}
     return {
-        "schema": "graphveil/audit/1",
+        "schema": "graphveil/audit/2",
         "origin": {"panel": "full", "seed": 0},
         "secret": "labels",
         "verdict": "leaks",
