@@ -328,7 +328,7 @@ def test_other_misuse_is_one_sentence(small: Data, small_split: gv.Split, quick:
     [
         ({"rounds": 0}, "rounds=0: expected a whole number"),
         ({"lr_encoder": 0.0}, "lr_encoder=0.0: expected a number above 0"),
-        ({"dropout": 1.0}, r"dropout in \[0, 1\)"),
+        ({"dropout": 1.0}, "dropout=1.0: expected a number from 0 to 1"),
         ({"roundz": 3}, "a recipe has no 'roundz'"),
         ({"lr_encoder": float("nan")}, "lr_encoder=nan"),
         ({"weight_decay": float("nan")}, "weight_decay=nan"),
