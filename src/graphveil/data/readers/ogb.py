@@ -91,7 +91,8 @@ def _matrix(table: TextTable) -> NDArray[np.float64]:
 
 
 def _whole(values: NDArray[np.float64]) -> bool:
-    return bool((values == np.rint(values)).all())
+    """Whole numbers, none too large for every whole number beside it to have a float64 of its own."""
+    return bool(((values == np.rint(values)) & (np.abs(values) < 2**53)).all())
 
 
 def _count(table: TextTable | None, matrix: NDArray[np.float32] | None, ends: NDArray[np.float64]) -> int:

@@ -27,7 +27,7 @@ MOST_VALUES = MOST_BYTES // 8
 _BLOCK = 8 << 20
 _DELIMITERS = ",;\t|"
 _LISTS = (".txt", ".edges", ".edgelist", ".el", "")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
