@@ -24,7 +24,7 @@ from graphveil.data.summary import differences, summary, unknown_counts
 from graphveil.errors import GraphveilError
 from graphveil.files import sha256
 from graphveil.review import read_record
-from graphveil.run import audited_as, hold_run, ids_digest, write_embeddings
+from graphveil.run import audited_as, check_free, hold_run, ids_digest, write_embeddings
 from graphveil.seen import Seen, asking_others, too_few
 from graphveil.training.targets import guessing, utility_target
 from graphveil.training.targets import reading as read_target
@@ -64,7 +64,7 @@ def embed(
         graph: a name or a path, as of `open_graph`.
         otherwise: fields of a `Reading`, for what is to be read otherwise than the run's graph was.
     """
-    _check_free(out)
+    check_free(out)
     record = read_record(run)
     veil = Veil.load(run)
     veil.device = device
@@ -97,7 +97,7 @@ def embed(
         "embedded": {"run": sha256(run / "model.safetensors"), "warnings": warnings, "untold": untold},
     }
     with hold_run(out):
-        _check_free(out)
+        check_free(out)
         write_embeddings(out, node_ids(found), z)
         seen.write(out)
         veil.save(out, results)
@@ -167,11 +167,6 @@ def _scores(veil: Veil, graph: Data, parts: _Parts, z: Tensor) -> dict[str, Any]
     value = float(read_target(utility, veil.modules_["utility"].cpu(), z, utility.test))
     chance = float(guessing(utility, utility.test))
     return {"utility": value, "utility_metric": utility.metric, "utility_chance": chance, "secrets": []}
-
-
-def _check_free(out: Path) -> None:
-    if (out / "run.json").exists():
-        raise GraphveilError(f"{out} holds a finished run: choose another folder, or remove this one first.")
 
 
 def _reading(record: Mapping[str, Any], graph: str, given: Mapping[str, Any]) -> Reading:

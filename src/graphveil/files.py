@@ -80,9 +80,9 @@ def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
     return rest | {"sha256": hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()}
 
 
-def is_sealed(record: Mapping[str, Any]) -> bool:
-    """Whether a record is as it was when it was sealed."""
-    return bool(record.get("sha256") == sealed(record)["sha256"])
+def is_sealed(record: Any) -> bool:
+    """Whether what a file holds is a record, as it was when it was sealed."""
+    return isinstance(record, dict) and bool(record.get("sha256") == sealed(record)["sha256"])
 
 
 def sha256(path: Path) -> str:

@@ -23,7 +23,7 @@ from graphveil.data.origin import Reading
 from graphveil.data.split import draw_split
 from graphveil.errors import GraphveilError
 from graphveil.experiments.spec import Source
-from graphveil.files import read_json, write_json
+from graphveil.files import is_sealed, read_json, sealed, write_json
 from graphveil.review import utility_of
 from graphveil.together import fit_together
 from graphveil.training.history import Round, numbered
@@ -126,7 +126,7 @@ def read_result(cell: Cell, folder: Path) -> dict[str, Any] | None:
     """A cell's result, or None where there is none, or one that was torn, edited or is of another cell."""
     try:
         result: dict[str, Any] = read_json(cell.file(folder))
-        return result if result["sha256"] == _digest(result) and result["key"] == cell.key else None
+        return result if is_sealed(result) and result["key"] == cell.key else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -200,9 +200,4 @@ def summary(found: Audit) -> dict[str, Any]:
 def write_result(cell: Cell, folder: Path, found: dict[str, Any]) -> None:
     """With a digest of itself, so that an edited file is noticed."""
     result = {"schema": SCHEMA, "key": cell.key, "cell": asdict(cell), "versions": made_with(), **found}
-    write_json(cell.file(folder), result | {"sha256": _digest(result)})
-
-
-def _digest(result: dict[str, Any]) -> str:
-    rest = {key: value for key, value in result.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    write_json(cell.file(folder), sealed(result))
