@@ -1,4 +1,4 @@
-"""A real run of two tables, and audits as the whole panel writes them where nothing is flagged."""
+"""A real run on two tables, and audits edited to be those of a full panel that found nothing."""
 
 import shutil
 from dataclasses import asdict
@@ -11,7 +11,7 @@ from graphveil.data import Split
 from graphveil.data.catalog import open_graph
 from graphveil.review import review
 from graphveil.run import protect
-from tests.release.made import READING, SECRETS, audit_files, change, drawn, write_tables
+from tests.release.made import PROTECTED, READING, SECRETS, audit_files, change, drawn, write_tables
 
 
 @pytest.fixture(scope="session")
@@ -36,8 +36,8 @@ def trained(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(trained: Path, tmp_path: Path) -> Path:
-    """A copy whose audits say what those of the full panel say where nothing is flagged."""
+    """A copy whose audits say *protected*, without flags, by the full panel."""
     shutil.copytree(trained, tmp_path / "run")
     for file in audit_files(tmp_path / "run").values():
-        change(file, flags=[], origin={"panel": "full"})
+        change(file, **PROTECTED)
     return tmp_path / "run"

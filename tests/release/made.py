@@ -18,6 +18,8 @@ CLASSES = {
 }
 READING = Reading(label="guild", attributes=["tribe"])
 SECRETS = ["tribe", "links"]
+PROTECTED: dict[str, Any] = {"verdict": "protected", "told_by": [], "flags": [], "origin": {"panel": "full"}}
+"""The fields of an audit by the full panel that found nothing, for `change`."""
 
 
 def drawn(seed: int) -> tuple[dict[str, list[Any]], list[tuple[str, str]]]:

@@ -127,17 +127,17 @@ def test_the_card_says_what_the_audit_found(evidence: Evidence) -> None:
     )
     text = card(replace(evidence, audits={"tribe": told, "links": None}), ["npy"], pseudonymous=False)
     for line in (
-        f"**It leaks tribe.** What can be told from guessing: {escaped(told.told_by[0])}.",
+        f"**The embeddings leak tribe.** Evidence: {escaped(told.told_by[0])}.",
         "| strongest attack: a kernel machine | 67.1 % [56.1, 76.4] | 55.0 % |",
         "| balanced accuracy | 71.0 % [60.0, 80.0] | 50.0 % |",
-        "| floor, which the utility alone implies | 62.0 % [50.0, 70.0] | 55.0 % |",
-        "| adversary that was trained along, which is no evidence | 59.5 % | 55.0 % |",
+        "| floor (implied by the utility alone) | 62.0 % [50.0, 70.0] | 55.0 % |",
+        "| adversary of the training (not evidence) | 59.5 % | 55.0 % |",
         "| a tree | 50.0 % [40.0, 60.0] |",
-        "- Flagged: too few examples, there are 79.",
-        "**There is no audit of it**, so nothing is known about how much of it can be read.",
+        "- Flag: too few examples, there are 79.",
+        "**This secret has no audit**, so it is unknown how much the embeddings leak about it.",
         "| encoder | gcn |",
         "| objective | kernel |",
-        "| trade-off (1 keeps all, 0 hides all) | 0.5 |",
+        "| trade-off (1: utility alone, 0: secrets alone) | 0.5 |",
         "| seed | 4 |",
     ):
         assert line in text.splitlines(), line
@@ -146,7 +146,7 @@ def test_the_card_says_what_the_audit_found(evidence: Evidence) -> None:
     assert kept in text
     assert "This release was forced" not in text
     kinder = card(replace(evidence, audits={"tribe": replace(told, verdict="flagged")}), ["npy"], pseudonymous=False)
-    assert "leaks" not in kinder
+    assert "The embeddings leak" not in kinder
     assert "not differential privacy" in text
 
 
@@ -162,7 +162,7 @@ def test_each_reading_stands_beside_its_own_chance(evidence: Evidence, run: Path
 
 def test_it_is_said_for_how_many_nodes_a_secret_is_unknown(evidence: Evidence) -> None:
     assert evidence.record["unknown"] == {"labels": 0, "tribe": 0}
-    sentence = "It is unknown for 17 of 160 nodes, of which the audit says nothing."
+    sentence = "The secret is unknown for 17 of 160 nodes, which the audit does not cover."
     assert "unknown for" not in card(evidence, ["npy"], pseudonymous=False)
     some = replace(evidence, record=dict(evidence.record) | {"unknown": {"labels": 3, "tribe": 17}})
     assert card(some, ["npy"], pseudonymous=False).count(sentence) == 1
@@ -178,7 +178,7 @@ def test_it_is_said_where_a_graph_is_unlike_that_of_the_training(evidence: Evide
         "- Warning: 5 values of '\\*a\\*' are new.",
     ]
     assert "reykjavik" not in text
-    assert "asked for none of the nodes or links that it was trained on" in text
+    assert "tested on none of the nodes or links that the encoder was trained on" in text
     assert shape(text).count("list_item_open") == shape(card(evidence, ["npy"], pseudonymous=False)).count(
         "list_item_open"
     ) + len(warnings)
@@ -189,11 +189,11 @@ def test_nothing_is_said_to_be_new_that_may_not_be(untold: list[str], utility: s
     record = dict(evidence.record) | {"embedded": {"warnings": [], "untold": untold}}
     text = card(replace(evidence, record=record), ["npy"], pseudonymous=False)
     assert f"on a part of the data that it {utility} trained on" in text, "the guild is of nodes"
-    assert ("asked for none of the nodes or links" in text) == (not untold)
+    assert ("tested on none of the nodes or links" in text) == (not untold)
 
 
 def test_a_record_that_is_not_one_is_one_sentence(evidence: Evidence) -> None:
     broken: list[dict[str, object]] = [{"config": {"encoder": 7}}, {"scores": []}, {"versions": "1"}]
     for spoilt in broken:
-        with pytest.raises(GraphveilError, match="record is not as graphveil writes it"):
+        with pytest.raises(GraphveilError, match="the record of the run is invalid"):
             card(replace(evidence, record=dict(evidence.record) | spoilt), ["npy"], pseudonymous=False)

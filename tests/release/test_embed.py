@@ -31,7 +31,7 @@ from graphveil.release import release
 from graphveil.review import encoder_controls, graph_of, read_record, review
 from graphveil.run import protect
 from graphveil.seen import TRAINED_LINKS, TRAINED_ON
-from tests.release.made import CLASSES, NAMES, NODES, READING, change, drawn, write_tables
+from tests.release.made import CLASSES, NAMES, NODES, PROTECTED, READING, change, drawn, write_tables
 
 Columns = dict[str, list[Any]]
 
@@ -82,13 +82,13 @@ def test_what_was_embedded_is_audited_and_released_like_a_run(trained: Path, tmp
     assert audit.origin["embeddings"] == json.loads((made.folder / "audit.json").read_text())["origin"]["embeddings"]
     assert len(check_embeddings(made.z, NODES)) == NODES
     for file in found:
-        change(file, flags=[], origin={"panel": "full"})
+        change(file, **PROTECTED)
     made_of_it = release(made.folder, tmp_path / "release")
     assert sorted(made_of_it.files) == ["CARD.md", "SHA256SUMS", "embeddings.parquet"]
     card = (made_of_it.folder / "CARD.md").read_text()
     assert "trained on another graph, or an older one" in card
     assert "on a part of the data that it was not trained on" in card
-    assert "asked for none of the nodes or links that it was trained on" in card
+    assert "tested on none of the nodes or links that the encoder was trained on" in card
 
 
 def grown_and_turned() -> tuple[Columns, list[tuple[str, str]]]:

@@ -61,9 +61,9 @@ def test_a_key_is_read_without_its_line_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (None, "there is no key in .*: make one with `openssl rand -hex 32 > .*my key'`"),
-        (b"", "has 0 bytes, and at least 16"),
-        (b"  123456789012345 \n", "has 15 bytes, and at least 16"),
+        (None, "the key .* does not exist: create it with `openssl rand -hex 32 > .*my key'`"),
+        (b"", "has 0 bytes, expected at least 16"),
+        (b"  123456789012345 \n", "has 15 bytes, expected at least 16"),
         (b"x" * 100_000, "too large for a key"),
     ],
 )
@@ -77,7 +77,7 @@ def test_what_is_no_key_is_refused(content: bytes | None, sentence: str, tmp_pat
 
 @pytest.mark.parametrize("odd", [".", "/dev/zero"])
 def test_nobody_is_told_to_write_a_key_into_a_folder_or_a_device(odd: str) -> None:
-    with pytest.raises(GraphveilError, match=r"no ordinary file: name a file that holds one, or a new one\.$"):
+    with pytest.raises(GraphveilError, match=r"is not a regular file: give a file that holds a key\.$"):
         read_key(Path(odd), [])
 
 
@@ -86,11 +86,11 @@ def test_a_key_does_not_lie_where_it_would_be_handed_on(tmp_path: Path) -> None:
     (tmp_path / "run" / "key").write_bytes(KEY)
     (tmp_path / "link").symlink_to(tmp_path / "run" / "key")
     for file in (tmp_path / "run" / "key", tmp_path / "link", tmp_path / "other" / ".." / "run" / "key"):
-        with pytest.raises(GraphveilError, match="lies inside"):
+        with pytest.raises(GraphveilError, match="is inside"):
             read_key(file, [tmp_path / "out", tmp_path / "run"])
 
 
 def test_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(GraphveilError, match="no ordinary file"):
+    with pytest.raises(GraphveilError, match="is not a regular file"):
         read_key(tmp_path / "pipe", [])

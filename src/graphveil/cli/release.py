@@ -1,4 +1,4 @@
-"""`graphveil export` and `graphveil embed`: what may leave, and a trained encoder on another graph."""
+"""`graphveil export` and `graphveil embed`: write a release, and apply a trained encoder to another graph."""
 
 import os
 from pathlib import Path
@@ -21,29 +21,34 @@ RunFolder = Annotated[Path, typer.Argument(help="The folder of a finished run.")
 )
 def export(
     run: RunFolder,
-    out: Annotated[Path, typer.Option(help="The folder to make; it must not be there yet.")],
+    out: Annotated[Path, typer.Option(help="The folder to write; it must not exist yet, or be empty.")],
     format_: Annotated[
-        str, typer.Option("--format", help="Some of parquet, npy, safetensors, word2vec and projector, with commas.")
+        str,
+        typer.Option(
+            "--format", help="One or more of parquet, npy, safetensors, word2vec and projector, separated by commas."
+        ),
     ] = "parquet",
     pseudonyms: Annotated[
         Path | None,
-        typer.Option(help="Replace ids by keyed pseudonyms (HMAC-SHA256) and sort by them; a file with the key."),
+        typer.Option(
+            help="A file with a key: replace ids by keyed pseudonyms (HMAC-SHA256) and sort the rows by them."
+        ),
     ] = None,
     max_leak: Annotated[
         list[str] | None,
         typer.Option(
-            help="Refuse if an attack may read more, from 0 to 1: the accuracy and the balanced accuracy, or of links"
-            " the AUC and the class-matched one, are held against it by the upper ends of their intervals; NAME=0.6 is"
+            help="The leak you accept, from 0 to 1: refuse if the 95 % interval of an attack ends above it. It applies"
+            " to the accuracy and the balanced accuracy, or for links to the AUC and the class-matched AUC. NAME=0.6 is"
             " for one secret. May be given several times."
         ),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Go on whatever speaks against it; the card says what does.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Export in spite of objections; the card lists them.")] = False,
 ) -> None:
-    """Write the folder that may leave: embeddings, a card and checksums, and nothing else.
+    """Write a release of a run: embeddings, a card and checksums, and nothing else.
 
-    A run is refused if one of its secrets has no audit, or one that is flagged, or of other embeddings.
+    A run is refused if a secret has no audit, or if its audit says leaks, is flagged or is for other embeddings.
+
+    With --max-leak, the limit decides instead of the verdict leaks.
     """
     from graphveil.release import Limits, release
 
@@ -54,15 +59,15 @@ def export(
     except KeyboardInterrupt:
         fail("interrupted; nothing was released.", code=130)
     rows = [_row(secret, audit) for secret, audit in made.audits.items()]
-    show_table("What a fresh attacker reads", ("secret", "verdict", "strongest attack", "reads", "guessing"), rows)
+    show_table("Audit", ("secret", "verdict", "strongest attack", "result", "guessing"), rows)
     for objection in made.objections:
-        _say(f"forced, although {objection}", style="bold")
+        _say(f"exported in spite of an objection: {objection}", style="bold")
     sizes = [[name, f"{size:,}"] for name, size in made.files.items()]
     show_table(f"In {made.folder}", ("file", "bytes"), sizes)
     for secret, audit in made.audits.items():
         if audit is not None and audit.verdict == "leaks":
-            _say(f"it leaks {secret}: {'; '.join(audit.told_by)}", style="bold")
-    _say(f"read it before you hand it on: {made.folder / 'CARD.md'}")
+            _say(f"the embeddings leak {secret}: {'; '.join(audit.told_by)}", style="bold")
+    _say(f"read the card before you share the release: {made.folder / 'CARD.md'}")
 
 
 @app.command(epilog="Example:  graphveil embed runs/a newer/ --out runs/a-newer")
@@ -71,21 +76,25 @@ def embed(
     run: RunFolder,
     graph: GraphName,
     otherwise: dict[str, Any],
-    out: Annotated[Path, typer.Option(help="The folder to write into; `audit`, `report` and `export` take it.")],
-    audit: Annotated[bool, typer.Option(help="Audit every secret of the run that the graph has.")] = True,
-    panel: Annotated[str, typer.Option(help="Of the audit: full, or quick for a first look.")] = "full",
+    out: Annotated[Path, typer.Option(help="The folder to write; `audit`, `report` and `export` accept it.")],
+    audit: Annotated[bool, typer.Option(help="Audit every secret of the run that the graph contains.")] = True,
+    panel: Annotated[str, typer.Option(help="The attacks of the audit: full, or quick for a first look.")] = "full",
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, max=1000, help="Attacks at once, each in a process of its own (default: one a core)."),
+        typer.Option(
+            min=1,
+            max=1000,
+            help="Parallel processes for the attacks (default: one per core, up to 8; one for the quick panel).",
+        ),
     ] = None,
     root: Root = None,
     device: Device = "auto",
 ) -> None:
-    """Apply the encoder of a run to new nodes or a newer graph, and audit what comes of it.
+    """Apply the encoder of a run to new nodes or a newer graph, and audit the embeddings.
 
-    Columns are encoded as those of the run were. It warns where they, or what is in them, are not alike.
+    Columns are encoded as in the run. There is a warning if the columns or their values differ from those of the run.
 
-    The audit asks for nodes and links that the encoder was not trained on.
+    The audit tests the attacks on nodes and links that the encoder was not trained on.
     """
     from graphveil.audit import Effort
     from graphveil.embed import embed as embed_graph
@@ -99,28 +108,28 @@ def embed(
         with console.status(f"Embedding {graph} ..."):
             made = embed_graph(run, graph, out, otherwise, root, device)
     except KeyboardInterrupt:
-        fail("interrupted; nothing was embedded.", code=130)
+        fail("interrupted; no embeddings were written.", code=130)
     for warning in made.warnings:
         _say(f"warning: {warning}", style="bold")
     _say(f"{len(made.z):,} nodes, of which {made.known:,} are in the run too; files in {out}")
     for sentence in made.unseen:
         _say(sentence)
     if not audit or not made.secrets:
-        _say(f"what these tell is not known: graphveil audit {out}")
+        _say(f"the embeddings were not audited; to audit them: graphveil audit {out}")
         return
     try:
         with show_attacks(console) as on_attack:
             effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), on_attack=on_attack)
             found = review(out, made.secrets, panel, root, effort=effort)
     except KeyboardInterrupt:
-        fail(f"interrupted; the embeddings are in {out}, and not audited.", code=130)
+        fail(f"interrupted; the embeddings in {out} were not audited.", code=130)
     for file, one in found.items():
         console.print(one)
         _say(f"written to {file}")
 
 
 def _row(secret: str, audit: "Audited | None") -> list[str]:
-    """An audit's main line."""
+    """The row of one secret in the table of audits."""
     if audit is None:
         return [secret, "not audited", "", "", ""]
     read = audit.reading

@@ -1,4 +1,4 @@
-"""What may leave the building, and nothing else: embeddings, a card, checksums."""
+"""Release the embeddings of a run with a card and checksums, and nothing else of it."""
 
 from graphveil.release.evidence import Audited, Limits
 from graphveil.release.export import Release, release

@@ -1,8 +1,8 @@
-"""The card of a release: what it is for, how it was made, what the audit found, what it does not promise.
+"""The card of a release: its purpose, how it was made, the results of the audit, and its limitations.
 
-Every text that is put into the template is taken for somebody else's: whatever Markdown or HTML would take for markup,
-a link or a cell is escaped, so that a column called `[x](http://y)` is only a strange name. What the card tells is
-chosen field by field; no path, no id, no class and no value of a node is among them.
+Every string in the template is untrusted: Markdown and HTML markup, links and table cells in it are escaped, so that a
+column called `[x](http://y)` is shown as that name. The fields of the card are listed one by one; none of them is a
+path, an id, a class or a value of a node.
 """
 
 import re
@@ -19,21 +19,21 @@ from graphveil.release.evidence import Evidence
 from graphveil.report.checks import Fields, Reading
 
 LONGEST = 1000
-"""Characters of a text on the card."""
+"""Maximum number of characters of a string on the card."""
 ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-# An underscore between letters starts nothing, and names are full of them.
+# An underscore between letters is no markup, and is common in names.
 MARKUP = re.compile(r"[\\`*\[\]{}|~$#!]|(?<![^\W_])_|_(?![^\W_])")
 LINK = re.compile(r"://|@|www\.|mailto:|xmpp:", re.IGNORECASE)
 
 
 class Markdown(str):
-    """Text that is Markdown already."""
+    """A string that is Markdown already and is not escaped again."""
 
     __slots__ = ()
 
 
 def card(evidence: Evidence, formats: Sequence[str], pseudonymous: bool) -> str:
-    """The card as Markdown."""
+    """Render the card as Markdown."""
     record = Fields.of(dict(evidence.record), "run.json")
     try:
         config, scores = (Fields.of(record.content.get(name), name) for name in ("config", "scores"))
@@ -58,10 +58,11 @@ def card(evidence: Evidence, formats: Sequence[str], pseudonymous: bool) -> str:
             "unknown": {name: unknown.number(name) for name in unknown.content},
         }
     except (ValueError, AttributeError) as error:
-        raise GraphveilError(f"the run's record is not as graphveil writes it ({error}): train it again.") from error
+        raise GraphveilError(f"the record of the run is invalid ({error}): train the run again.") from error
     return _template().render(
         **facts,
         audits=evidence.audits,
+        limits={secret: evidence.limits.limit(secret) for secret in evidence.audits},
         objections=evidence.objections,
         formats=formats,
         pseudonymous=pseudonymous,
@@ -69,9 +70,9 @@ def card(evidence: Evidence, formats: Sequence[str], pseudonymous: bool) -> str:
 
 
 def escaped(text: str) -> Markdown:
-    """A text that says the same as Markdown and is no markup, on one line.
+    """Escape a string so that Markdown shows it unchanged, on one line.
 
-    Backslashes do not keep addresses from becoming links everywhere: a word that looks like one is set as code.
+    Some renderers turn escaped addresses into links, so a word that looks like an address is formatted as code.
     """
     visible = "".join(letter if letter.isprintable() else " " for letter in text[:LONGEST])
     return Markdown(" ".join(_word(word) for word in visible.split()))
@@ -104,7 +105,7 @@ def _number(value: float | None) -> Markdown:
 
 @cache
 def _template() -> Template:
-    environment = Environment(  # not HTML, so no autoescape: `finalize` escapes every text for Markdown
+    environment = Environment(  # not HTML, so no autoescape: `finalize` escapes every string for Markdown
         undefined=StrictUndefined, finalize=_finalize, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     environment.filters |= {"percent": _percent, "reading": _reading, "number": _number}

@@ -1,6 +1,6 @@
-"""What a run's folder tells about itself, and what speaks against handing its embeddings on.
+"""Read a run's record, embeddings and audits, and collect the objections to their release.
 
-An objection is a sentence that stands on the card if the release is forced: it names secrets, and never a path.
+An objection is one sentence. The card of a forced release lists it, so it names secrets and never a path.
 """
 
 import math
@@ -24,15 +24,16 @@ from graphveil.review import audit_file, read_record
 from graphveil.run import ids_digest
 
 LIMITED = ("balanced", "class_matched")
-"""Readings beside the strongest attack's that a limit holds for too: what is told of a rare class shows only there."""
+"""Further metrics that a limit applies to: a leak about a rare class shows only in these."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much attacks on a secret may read at most, by the upper ends of their intervals.
+    """The highest attack accuracy or AUC to accept, compared with the upper ends of 95 % intervals.
 
     Args:
-        everywhere: of every secret. of: of a secret by its name, instead.
+        everywhere: the limit for every secret that is not in `of`.
+        of: limits by the name of a secret.
     """
 
     everywhere: float | None = None
@@ -40,7 +41,7 @@ class Limits:
 
     @classmethod
     def parsed(cls, words: Sequence[str]) -> "Limits":
-        """From `0.6` for all secrets and `NAME=0.6` for one."""
+        """Parse `0.6` as the limit for all secrets and `NAME=0.6` as that for one."""
         everywhere, of = None, dict[str, float]()
         for word in words:
             name, sign, number = word.rpartition("=")
@@ -49,9 +50,9 @@ class Limits:
             except ValueError:
                 limit = math.nan
             if not 0 <= limit <= 1 or (sign and not name):
-                raise GraphveilError(f"--max-leak {word!r} is no limit: expected a number from 0 to 1, or NAME=0.6.")
+                raise GraphveilError(f"--max-leak {word!r} is not a limit: expected a number from 0 to 1, or NAME=0.6.")
             if (name in of) if sign else (everywhere is not None):
-                raise GraphveilError(f"--max-leak {word!r} gives a second limit of the same: give one.")
+                raise GraphveilError(f"--max-leak {word!r} sets the same limit twice: give it once.")
             if sign:
                 of[name] = limit
             else:
@@ -59,16 +60,19 @@ class Limits:
         return cls(everywhere, of)
 
     def limit(self, secret: str) -> float | None:
-        """That of a secret, if it has one."""
+        """The limit for a secret, or None."""
         return self.of.get(secret, self.everywhere)
 
 
 @dataclass(frozen=True)
 class Beside:
-    """A reading beside the strongest attack's, where guessing has `chance`.
+    """A further metric of the audit, such as the balanced accuracy.
 
     Args:
-        limited: whether the limit of a release holds for it.
+        name: the name of the metric.
+        reading: its value and 95 % interval.
+        chance: its value for guessing.
+        limited: whether `--max-leak` applies to it.
     """
 
     name: str
@@ -79,7 +83,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Attacked:
-    """What one attack reads, and whether it holds the public graph beside the embeddings."""
+    """The result of one attack, and whether it also uses the public graph."""
 
     name: str
     reading: Reading
@@ -88,7 +92,7 @@ class Attacked:
 
 @dataclass(frozen=True)
 class Audited:
-    """An audit of one secret, as far as the card tells it."""
+    """The fields of one secret's audit that the card uses."""
 
     secret: str
     verdict: str
@@ -110,21 +114,40 @@ class Audited:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A run that somebody wants to hand on: its record, its embeddings and its audits, None for a secret without."""
+    """All that decides whether a run is released.
+
+    Args:
+        record: the content of run.json.
+        embeddings: the rows and their ids.
+        audits: by secret, None for a secret without a readable audit.
+        limits: the leak to accept, as `--max-leak` states it.
+        objections: the reasons against a release; with none the run is released.
+    """
 
     record: Mapping[str, Any]
     embeddings: Embeddings
     audits: Mapping[str, Audited | None]
+    limits: Limits
     objections: Sequence[str]
+
+    @property
+    def leaks_without_limit(self) -> bool:
+        """Whether a secret has the verdict *leaks* and no limit."""
+        return any(
+            audit is not None and audit.verdict == "leaks" and self.limits.limit(secret) is None
+            for secret, audit in self.audits.items()
+        )
 
 
 def gather(run: Path, limits: Limits) -> Evidence:
-    """All that decides about a release."""
+    """Read a run's folder and compare it with the limits."""
     record = read_record(run)
     try:
         secrets = Fields.of(record["config"], "config").texts("secrets")
     except ValueError as error:
-        raise GraphveilError(f"{run} does not say what it hides ({error}): train it again.") from error
+        raise GraphveilError(
+            f"the record of {run} does not name its secrets ({error}): train the run again."
+        ) from error
     for name in limits.of:
         if name not in secrets:
             raise unknown("secret of --max-leak", name, secrets)
@@ -132,11 +155,9 @@ def gather(run: Path, limits: Limits) -> Evidence:
     sha = rows_digest(check_embeddings(embeddings.z, len(embeddings.z)))
     audits, objections = dict[str, Audited | None](), list[str]()
     if not _is_the_same(run / "embeddings.npy", embeddings):
-        objections.append(
-            "embeddings.parquet and embeddings.npy are not the same, and it is not known which was audited"
-        )
+        objections.append("embeddings.parquet and embeddings.npy differ, and it is unknown which of them was audited")
     if record.get("ids_digest") != ids_digest(embeddings.ids):
-        objections.append("the ids in embeddings.parquet are not those of the run, or not in their order")
+        objections.append("the ids in embeddings.parquet differ from those of the run, or are in another order")
     for secret in secrets:
         file = audit_file(run, secret, secrets)
         try:
@@ -150,46 +171,50 @@ def gather(run: Path, limits: Limits) -> Evidence:
             objections.append(f"the audit of {secret!r} cannot be read ({reason})")
         if audit is not None:
             objections += _against(audit, sha, record["split_digest"], limits.limit(secret))
-    return Evidence(record, embeddings, audits, objections)
+    return Evidence(record, embeddings, audits, limits, objections)
 
 
 def read_embeddings(file: Path) -> Embeddings:
-    """The ids and rows that a run wrote."""
+    """Read the ids and rows that a run wrote."""
     try:
         table = pq.read_table(file)
         columns = [f"z{i}" for i in range(table.num_columns - 1)]
         if not columns or table.column_names != ["id", *columns]:
             strange = [name for name in table.column_names if name not in ("id", *columns)] or table.column_names
-            raise ValueError(f"its columns are not id, z0, z1, ...: there is {strange[0][:40]!r}")
+            raise ValueError(f"expected the columns id, z0, z1, ..., found {strange[0][:40]!r}")
         ids = table["id"].combine_chunks()
         if pa.types.is_dictionary(ids.type):
             ids = ids.dictionary_decode()
         if ids.null_count or len(ids.unique()) != len(ids):
-            raise ValueError("some rows have no id of their own")
-        ids.cast(pa.large_string())  # what no text can be made of has no place in most formats
+            raise ValueError("some ids are missing or not unique")
+        ids.cast(pa.large_string())  # most formats write ids as text
         z = np.stack([table[name].to_numpy() for name in columns], axis=1)
         if z.dtype != np.float32 or not len(z):
-            raise ValueError(f"it holds {len(z)} rows of {z.dtype}, not of float32")
+            raise ValueError(f"expected rows of float32, found {len(z)} rows of {z.dtype}")
     except (OSError, ValueError, TypeError, KeyError, pa.ArrowException) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise GraphveilError(
-            f"{file} cannot be read as the embeddings of a run ({reason}): expected what `graphveil protect` wrote."
+            f"{file} cannot be read as the embeddings of a run ({reason}): expected the file of `graphveil protect`."
         ) from error
     return Embeddings(ids, z)
 
 
 def read_audit(file: Path, secret: str) -> Audited:
-    """An audit's own file; a ValueError says what is wrong with it, without naming the file."""
+    """Read the file of an audit.
+
+    Raises:
+        ValueError: says what is wrong with the content, without the name of the file.
+    """
     fields = Fields.of(read_json(file), "")
     if fields.content.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA}")
     if not is_sealed(fields.content):
-        raise ValueError("it was changed since it was written")
+        raise ValueError("it was changed after it was written")
     if fields.text("secret") != secret:
-        raise ValueError(f"it is of {fields.text('secret')[:80]!r}")
+        raise ValueError(f"it is the audit of {fields.text('secret')[:80]!r}")
     best, origin, joint = (fields.inner(name) for name in ("strongest", "origin", "joint_adversary"))
     if best is None or origin is None or (reading := best.as_reading()) is None:
-        raise ValueError("it does not say what the strongest attack read")
+        raise ValueError("the result of the strongest attack is missing")
     guessing = {"class_matched": 0.5, "with_public_graph": fields.share("chance")}
     beside = [
         Beside(said, read, guessing[name] if name in guessing else inner.share("chance"), name in LIMITED)
@@ -222,38 +247,49 @@ def read_audit(file: Path, secret: str) -> Audited:
 
 
 def _against(audit: Audited, embeddings: str, split: str, limit: float | None) -> list[str]:
-    """What an audit says against a release of `embeddings`."""
+    """The objections of one audit to a release of the embeddings with this digest."""
     found, name = [], repr(audit.secret)
     if audit.embeddings != embeddings:
-        found.append(f"the audit of {name} is of other embeddings than these")
+        found.append(f"the audit of {name} is for other embeddings")
     if audit.split != split:
-        found.append(f"the audit of {name} is of another split than the run's")
+        found.append(f"the audit of {name} is for another split")
     flags = [f"{flag} ({sentence})" for flag, sentence in audit.flags]
     if audit.panel != "full" and "not the full panel" not in [flag for flag, _ in audit.flags]:
         flags.append("not the full panel")
     if flags:
         found.append(f"the audit of {name} is flagged: {', '.join(flags)}")
-    return found if limit is None else found + _beyond(audit, limit)
+    if limit is not None:
+        return found + _beyond(audit, limit)
+    return [*found, f"the audit of {name} says leaks: {_reason(audit)}"] if audit.verdict == "leaks" else found
+
+
+def _reason(audit: Audited) -> str:
+    """Why an audit says *leaks*: the strongest attack or, where that is near guessing, what the audit gives instead."""
+    near_guessing = audit.chance is not None and audit.reading.low <= audit.chance
+    if near_guessing and audit.told_by:
+        return audit.told_by[0]
+    guessing = "" if audit.chance is None else f" where guessing has {100 * audit.chance:.1f} %"
+    return f"the strongest attack ({audit.attack}) has an {audit.metric} of {100 * audit.reading.value:.1f} %{guessing}"
 
 
 def _beyond(audit: Audited, limit: float) -> list[str]:
-    """The readings of an audit that may be higher than a limit."""
+    """An objection for each metric whose 95 % interval exceeds the limit."""
     worst = max((one for one in audit.attacks if not one.with_graph), key=lambda one: one.reading.high, default=None)
-    readings = [(f"the strongest attack on {audit.secret!r} reads an {audit.metric}", audit.reading)]
+    readings = [(f"the strongest attack on {audit.secret!r} has an {audit.metric}", audit.reading)]
     if worst is not None and worst.reading.high > audit.reading.high:
-        readings = [(f"an attack on {audit.secret!r} ({worst.name}) reads an {audit.metric}", worst.reading)]
+        readings = [(f"an attack on {audit.secret!r} ({worst.name}) has an {audit.metric}", worst.reading)]
     readings += [
-        (f"an attack on {audit.secret!r} reads a {one.name}", one.reading) for one in audit.beside if one.limited
+        (f"an attack on {audit.secret!r} has a {one.name}", one.reading) for one in audit.beside if one.limited
     ]
     return [
-        f"{what} of up to {_over(reading.high, limit)} (the upper end of its 95 % interval), and the limit is {limit:g}"
+        f"{what} of up to {_over(reading.high, limit)} (upper end of the 95 % interval), above the limit of {limit:g}"
         for what, reading in readings
         if reading.high > limit
     ]
 
 
 def _over(value: float, limit: float) -> str:
-    """With as many digits as it takes to see that it is over the limit."""
+    """Format a value with as many digits as show that it is above the limit."""
     digits = next((digits for digits in range(3, 12) if round(value, digits) > limit), 12)
     return f"{value:.{digits}f}"
 
@@ -262,6 +298,6 @@ def _is_the_same(file: Path, embeddings: Embeddings) -> bool:
     try:
         return np.array_equal(np.load(file, allow_pickle=False), embeddings.z)
     except FileNotFoundError:
-        return True  # nobody can have audited it
+        return True  # then embeddings.parquet was audited
     except (OSError, ValueError, EOFError):
         return False

@@ -1,8 +1,8 @@
-"""`release`: from a run's folder, the folder that may be handed on.
+"""`release`: write the embeddings of a run, a card and checksums into a folder of their own.
 
-It is filled under another name beside its place and renamed when it is whole. Nothing is copied out of the run: the
-embeddings are read and written anew, and the card is written from the fields that it names. So the adversary, the
-secrets, the links, the features and the history of a training have no way into it.
+The folder is written under a temporary name and renamed when it is complete. No file of the run is copied: the
+embeddings are read and written anew, and the card is rendered from the fields that it names. So the adversary, the
+secrets, the links, the features and the training history cannot enter the release.
 """
 
 import secrets
@@ -27,12 +27,13 @@ CARD, SUMS, LOCK = "CARD.md", "SHA256SUMS", ".lock"
 
 @dataclass(frozen=True)
 class Release:
-    """A folder that may leave.
+    """A finished release.
 
     Args:
-        files: names and sizes in bytes, in alphabetical order.
-        audits: by secret, None where there is none.
-        objections: over which it was forced.
+        folder: where it was written.
+        files: sizes in bytes by name, in alphabetical order.
+        audits: by secret, None for a secret without a readable audit.
+        objections: the objections that `force` has overruled.
     """
 
     folder: Path
@@ -49,14 +50,21 @@ def release(
     max_leak: Limits | None = None,
     force: bool = False,
 ) -> Release:
-    """Write embeddings, a card and checksums of a finished and audited run into the folder `out`.
+    """Write the embeddings, a card and checksums of an audited run into the folder `out`.
+
+    A run is refused if a secret has no audit, or if its audit says *leaks*, is flagged, or is for other
+    embeddings. For a secret with a limit, the limit decides instead of the verdict *leaks*.
 
     Args:
-        out: must not be there yet, or be empty.
+        run: the folder of a finished run.
+        out: a folder that does not exist yet or is empty.
         formats: names of `FORMATS`.
-        key_file: give pseudonyms in place of ids, by the key in this file, and the rows in their order.
-        max_leak: refuse a run of whose secrets an attack reads more.
-        force: go on whatever speaks against it; the card says what does.
+        key_file: a file with a key; ids are replaced by keyed pseudonyms, and rows are sorted by them.
+        max_leak: the attack accuracy or AUC to accept, for all secrets or for each.
+        force: release in spite of objections; the card lists them.
+
+    Raises:
+        GraphveilError: if the run is refused, or a path, a format or the key is unusable.
     """
     _check_formats(formats)
     _check_places(run, out)
@@ -79,32 +87,35 @@ def _check_formats(formats: Sequence[str]) -> None:
         if name not in FORMATS:
             raise unknown("format", name, FORMATS)
     if not formats:
-        raise GraphveilError(f"no format was given: choose some of {', '.join(FORMATS)}.")
+        raise GraphveilError(f"no format was given: choose one or more of {', '.join(FORMATS)}.")
 
 
 def _check_places(run: Path, out: Path) -> None:
-    """Refuse to overwrite anything, and a release that lies in a run or a run in a release."""
+    """Refuse a folder that is not empty, or that contains the run or is inside it."""
     inner, outer = out.resolve(), run.resolve()
     if inner.is_relative_to(outer) or outer.is_relative_to(inner):
-        raise GraphveilError(f"--out {out} and the run {run} lie one in the other: choose a folder apart from it.")
+        raise GraphveilError(f"--out {out} and the run {run} contain one another: choose a folder outside the run.")
     if inner == Path.cwd():
-        raise GraphveilError("--out is the folder you are in, which cannot be put in place at once: name a new one.")
+        raise GraphveilError("--out is the current folder, which cannot be replaced: choose a new folder.")
     with blame_the_disk(out):
         if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
-            raise GraphveilError(f"{out} is there already: choose a folder that is not, or remove this one first.")
+            raise GraphveilError(f"{out} already exists: choose a new folder, or remove this one first.")
 
 
 def _refusal(run: Path, evidence: Evidence) -> str:
-    remedy = "" if all(evidence.audits.values()) else f" Audit it first: `graphveil audit {shlex.quote(str(run))}`."
-    against = "; ".join(evidence.objections)
-    return f"{run} is not released: {against}.{remedy} With --force it is all the same, and the card says so."
+    sentences = [f"{run} was not exported: {'; '.join(evidence.objections)}."]
+    if not all(evidence.audits.values()):
+        sentences.append(f"Audit it first: `graphveil audit {shlex.quote(str(run))}`.")
+    if evidence.leaks_without_limit:
+        sentences.append("State the leak you accept with --max-leak.")
+    return " ".join([*sentences, "Use --force to export anyway; the card will say so."])
 
 
 @contextmanager
 def _in_place_at_the_end(out: Path) -> Iterator[Path]:
-    """A folder beside `out` that takes its place when all is written, and is gone if something fails.
+    """Yield a temporary folder beside `out`; rename it to `out` on success, remove it on failure.
 
-    It holds a lock while it is written, by which the next one tells what a killed program left.
+    It is locked while it is written. A temporary folder without a lock was left by a killed process and is removed.
     """
     with blame_the_disk(out), making(out.parent):
         start = f".{out.name}."
@@ -118,7 +129,7 @@ def _in_place_at_the_end(out: Path) -> Iterator[Path]:
             with lock.acquire(timeout=0):
                 yield folder
                 (folder / LOCK).unlink()
-                folder.rename(out)  # fails where something has come into its place
+                folder.rename(out)  # fails if somebody else has written into `out` meanwhile
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise

@@ -1,12 +1,12 @@
-"""Embeddings with their ids, in the formats that other programs read.
+"""Write embeddings and their ids in formats that other programs read.
 
 | name | files | ids |
 |---|---|---|
-| `parquet` | `embeddings.parquet` | column `id`, of the ids' own type; then z0, z1, ... |
-| `npy` | `embeddings.npy` | in `ids.jsonl`, a JSON value a line |
-| `safetensors` | `embeddings.safetensors` with `z` | `id` if they are whole numbers, else in `ids.jsonl` |
-| `word2vec` | `embeddings.word2vec.txt` | the first word of a line, as a `token` |
-| `projector` | `projector/`, a folder for TensorBoard | `metadata.tsv`, a `token` a line |
+| `parquet` | `embeddings.parquet` | column `id`, in the ids' own type; then z0, z1, ... |
+| `npy` | `embeddings.npy` | in `ids.jsonl`, one JSON value per line |
+| `safetensors` | `embeddings.safetensors` with `z` | `id` if they are integers, else in `ids.jsonl` |
+| `word2vec` | `embeddings.word2vec.txt` | the first word of each line, as a `token` |
+| `projector` | `projector/`, a folder for TensorBoard | `metadata.tsv`, one `token` per line |
 """
 
 import io
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from graphveil.files import write_atomically, write_text
 
 BLOCK = 65536
-"""Rows that are turned into text at once."""
+"""Rows that are converted to text at once."""
 PROJECTOR = """\
 embeddings {
   tensor_name: "embeddings"
@@ -39,23 +39,23 @@ embeddings {
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """(num_nodes, channels) float32, and as many ids."""
+    """Rows `z` of shape (num_nodes, channels), float32, and one id per row."""
 
     ids: pa.Array
     z: NDArray[np.float32]
 
 
 def as_parquet(folder: Path, embeddings: Embeddings) -> None:
-    """`embeddings.parquet`: id, z0, z1, ..."""
+    """Write `embeddings.parquet` with the columns id, z0, z1, ..."""
     table = pa.table({"id": embeddings.ids, **_columns(embeddings.z)})
     write_atomically(folder / "embeddings.parquet", lambda temporary: pq.write_table(table, temporary))
 
 
 def as_npy(folder: Path, embeddings: Embeddings) -> None:
-    """`embeddings.npy`, and the ids beside it."""
+    """Write `embeddings.npy` and `ids.jsonl`."""
 
     def write(temporary: Path) -> None:
-        with temporary.open("wb") as file:  # a file, since np.save would add a suffix to a name
+        with temporary.open("wb") as file:  # given a path, np.save would add a suffix
             np.save(file, embeddings.z, allow_pickle=False)
 
     write_atomically(folder / "embeddings.npy", write)
@@ -63,7 +63,7 @@ def as_npy(folder: Path, embeddings: Embeddings) -> None:
 
 
 def as_safetensors(folder: Path, embeddings: Embeddings) -> None:
-    """`embeddings.safetensors`: z, and id if ids are whole numbers; other ids beside it."""
+    """Write `embeddings.safetensors` with z, and with id if ids are integers; other ids go to `ids.jsonl`."""
     arrays = {"z": np.ascontiguousarray(embeddings.z)}
     if pa.types.is_integer(embeddings.ids.type):
         arrays["id"] = np.ascontiguousarray(embeddings.ids.to_numpy(zero_copy_only=False))
@@ -74,14 +74,14 @@ def as_safetensors(folder: Path, embeddings: Embeddings) -> None:
 
 
 def as_word2vec(folder: Path, embeddings: Embeddings) -> None:
-    """`embeddings.word2vec.txt`: how many rows and columns, then a token and its numbers a line."""
+    """Write `embeddings.word2vec.txt`: the shape, then one line per row with a token and its numbers."""
     head = "{} {}\n".format(*embeddings.z.shape).encode()
     table = pa.table({"id": tokens(embeddings.ids), **_columns(embeddings.z)})
     write_atomically(folder / "embeddings.word2vec.txt", lambda temporary: _write_lines(temporary, table, b" ", head))
 
 
 def as_projector(folder: Path, embeddings: Embeddings) -> None:
-    """`projector/`, which `tensorboard --logdir projector` shows."""
+    """Write `projector/`, which `tensorboard --logdir projector` shows."""
     numbers, names = pa.table(_columns(embeddings.z)), pa.table({"id": tokens(embeddings.ids)})
     projector = folder / "projector"
     write_atomically(projector / "tensors.tsv", lambda temporary: _write_lines(temporary, numbers, b"\t"))
@@ -96,11 +96,11 @@ FORMATS: Mapping[str, Callable[[Path, Embeddings], None]] = {
     "word2vec": as_word2vec,
     "projector": as_projector,
 }
-"""By name; each writes into a folder."""
+"""The writer of each format: a function of a folder and embeddings."""
 
 
 def tokens(ids: pa.Array) -> pa.Array:
-    """Ids as words without a blank, a quote or a line end; two ids of one type never become the same word."""
+    """Ids as words without whitespace or quotes; different ids of one type give different words."""
     texts = ids.cast(pa.string())
     doubtful = pc.or_(pc.match_substring_regex(texts, r"[^\x21\x23-\x24\x26-\x7e]"), pc.equal(texts, ""))
     if not pc.any(doubtful).as_py():
@@ -109,12 +109,12 @@ def tokens(ids: pa.Array) -> pa.Array:
 
 
 def token(text: str) -> str:
-    """A word: what is unsafe as %XX of its UTF-8 bytes, as in an address; `%` alone stands for an empty text."""
+    """Percent-encode unsafe characters, as in a URL; the empty string becomes `%`."""
     return "".join(letter if _is_safe(letter) else quote(letter, safe="") for letter in text) or "%"
 
 
 def _is_safe(letter: str) -> bool:
-    """Neither a blank nor a line end of any script, nor a quote, nor what cannot be seen."""
+    """Whether a character is printable and neither whitespace, a quote nor a percent sign."""
     return letter.isprintable() and letter not in ' %"'
 
 
@@ -123,7 +123,7 @@ def _columns(z: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
 
 
 def _write_lines(path: Path, table: pa.Table, delimiter: bytes, head: bytes = b"") -> None:
-    """A line a row, numbers as the shortest text that reads back as the same float32."""
+    """Write one line per row; each number is the shortest text that parses to the same float32."""
     options = pyarrow.csv.WriteOptions(
         include_header=False, batch_size=BLOCK, delimiter=delimiter.decode(), quoting_style="none"
     )
@@ -133,7 +133,7 @@ def _write_lines(path: Path, table: pa.Table, delimiter: bytes, head: bytes = b"
 
 
 def _ids_beside(folder: Path, ids: pa.Array) -> None:
-    """`ids.jsonl`: JSON tells 1 from "1" and no text of it breaks a line."""
+    """Write `ids.jsonl`: JSON distinguishes 1 from "1" and escapes line breaks."""
     plain = ids if pa.types.is_integer(ids.type) else ids.cast(pa.string())
     lines = io.StringIO()
     lines.writelines(f"{json.dumps(value)}\n" for value in plain.to_pylist())

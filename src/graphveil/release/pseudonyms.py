@@ -1,8 +1,8 @@
-"""Keyed pseudonyms: who holds the key can tell whose row it is, and nobody else.
+"""Keyed pseudonyms: only the holder of the key can link a pseudonym to its id.
 
-A pseudonym is the first 128 bits of HMAC-SHA256(key, kind:id) in hexadecimal, where the kind is `int` of whole numbers,
-`text` of texts, and Arrow's name of any other type: so 1 and "1" have pseudonyms that differ, and 1 has the same one in
-whatever width of integer it comes. A plain hash would not do: ids can be guessed, and hashed by whoever guesses.
+A pseudonym is the first 128 bits of HMAC-SHA256(key, kind:id) in hexadecimal. The kind is `int` for integers, `text`
+for strings, and Arrow's name for any other type. So 1 and "1" have different pseudonyms, and 1 has the same pseudonym
+in every integer type. A hash without a key is not enough: anyone can hash guessed ids and compare.
 """
 
 import hmac
@@ -18,46 +18,48 @@ from graphveil.errors import GraphveilError
 from graphveil.release.formats import Embeddings
 
 SHORTEST = 16
-"""Bytes of a key."""
+"""Minimum length of a key in bytes."""
 LONGEST = 65536
+"""Maximum length of a key in bytes."""
 BYTES = 16
-"""Of a pseudonym: two of a billion ids have the same one with a probability of 1e-21."""
+"""Length of a pseudonym: among a billion ids, the probability of a collision is 1e-21."""
 
 
 def read_key(file: Path, apart_from: Sequence[Path]) -> bytes:
-    """The key in a file, without the blanks around it.
+    """Read the key in a file, without surrounding whitespace.
 
     Args:
-        apart_from: folders in which it must not lie, since they are handed on or lie about.
+        file: the file with the key.
+        apart_from: folders that must not contain the file, because others may read them.
     """
     place = file.resolve()
     for folder in apart_from:
         if place.is_relative_to(folder.resolve()):
-            raise GraphveilError(f"the key {file} lies inside {folder}: keep it apart, where only you can read it.")
-    if file.exists() and not file.is_file():  # a pipe would keep us waiting
-        raise GraphveilError(f"the key {file} is no ordinary file: name a file that holds one, or a new one.")
+            raise GraphveilError(f"the key {file} is inside {folder}: keep it elsewhere, where only you can read it.")
+    if file.exists() and not file.is_file():  # reading a pipe would block
+        raise GraphveilError(f"the key {file} is not a regular file: give a file that holds a key.")
     try:
         with file.open("rb") as opened:
             key = opened.read(LONGEST + 1).strip()
     except FileNotFoundError as error:
-        make = f"make one with `openssl rand -hex 32 > {shlex.quote(str(file))}`, and keep it to yourself"
-        raise GraphveilError(f"there is no key in {file}: {make}.") from error
+        make = f"create it with `openssl rand -hex 32 > {shlex.quote(str(file))}`, and keep it secret"
+        raise GraphveilError(f"the key {file} does not exist: {make}.") from error
     except OSError as error:
         raise GraphveilError(
-            f"the key {file} cannot be read ({error.strerror}): give a file that holds one."
+            f"the key {file} cannot be read ({error.strerror}): give a file that holds a key."
         ) from error
     if len(key) < SHORTEST:
         raise GraphveilError(
-            f"the key in {file} has {len(key)} bytes, and at least {SHORTEST} are needed: `openssl rand -hex 32` makes"
-            " one."
+            f"the key in {file} has {len(key)} bytes, expected at least {SHORTEST}: create one with"
+            " `openssl rand -hex 32`."
         )
     if len(key) > LONGEST:
-        raise GraphveilError(f"{file} is too large for a key: name a file that holds one, or a new one.")
+        raise GraphveilError(f"{file} is too large for a key: give a file that holds a key.")
     return key
 
 
 def pseudonyms(ids: pa.Array, key: bytes) -> pa.Array:
-    """One for each id, in hexadecimal."""
+    """The pseudonym of each id, in hexadecimal."""
     if pa.types.is_integer(ids.type):
         kind = b"int:"
     elif pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):
@@ -68,7 +70,7 @@ def pseudonyms(ids: pa.Array, key: bytes) -> pa.Array:
 
 
 def under_pseudonyms(embeddings: Embeddings, key: bytes) -> Embeddings:
-    """With pseudonyms in place of ids, and in their order: the order of a table would give each row away."""
+    """Replace ids by pseudonyms and sort the rows by them; the original order would identify each row."""
     names = pseudonyms(embeddings.ids, key)
     order = pc.sort_indices(names)
     return Embeddings(names.take(order), embeddings.z[np.asarray(order)])
