@@ -5,6 +5,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from graphveil.audit import Audit, Finding, audit
+    from graphveil.audit.certify import certify
     from graphveil.data import GraphSpec, Reading, Split, generate, load, read_graph
     from graphveil.errors import DivergedError, GraphveilError, LeakError
     from graphveil.report import report
@@ -19,6 +20,7 @@ _HOMES = {
     "audit": "graphveil.audit",
     "Audit": "graphveil.audit",
     "Finding": "graphveil.audit",
+    "certify": "graphveil.audit.certify",
     "report": "graphveil.report",
     "load": "graphveil.data",
     "generate": "graphveil.data",
@@ -50,6 +52,7 @@ __all__ = [
     "Split",
     "Veil",
     "audit",
+    "certify",
     "fit_together",
     "generate",
     "load",

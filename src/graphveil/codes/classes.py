@@ -1,0 +1,293 @@
+"""The certificate of a class secret: how well anybody who sees only the codes can name the class of a node.
+
+No attacker is trained. The certificate is read off the table of nodes by code and class, and makes two statements:
+
+1. For this release, exactly: over every released node with a known class, without assumptions.
+2. For nodes like these, with 95 % confidence: from calibration nodes, drawn at random, whose classes neither training
+   nor selection used.
+
+An attacker who treats nodes with the same code differently does so at random, which gains nothing on average.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import random_table
+
+from graphveil.codes.measures import (
+    accuracy_limit,
+    balanced_limit,
+    best_accuracy,
+    best_balanced_accuracy,
+    class_information,
+    entropy,
+    majority_share,
+)
+from graphveil.codes.tables import Integers, class_table, code_sizes
+from graphveil.codes.words import at_most, confident, percent
+from graphveil.errors import GraphveilError
+
+MAX_CELLS = 20_000_000
+"""The largest table of codes by classes that is counted."""
+CHANCE_TABLES = 200
+"""Random tables with the same margins that the values by chance are means of; fewer if the table is large."""
+
+
+@dataclass(frozen=True)
+class WorstCode:
+    """The code with the largest share of one class; of several such codes, the one with the most nodes."""
+
+    code: int
+    likely_class: int
+    share: float
+    nodes: int
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """The best accuracy among the nodes with one value of a column, for attackers who know that value.
+
+    Args:
+        share: of the nodes with a known class. majority: share of the largest class among these nodes.
+    """
+
+    column: str
+    value: int
+    nodes: int
+    share: float
+    majority: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class ClassCalibration:
+    """The second statement, from the calibration nodes: the best accuracies among them, and their upper limits."""
+
+    nodes: int
+    accuracy: float
+    accuracy_limit: float
+    balanced_limit: float
+
+
+@dataclass(frozen=True)
+class ClassCertificate:
+    """What the codes of a release can reveal about a class of its nodes; information is in nats.
+
+    Args:
+        nodes: released nodes. known: those with a known class, which are counted.
+        codes: codes in use. smallest_code: nodes with the rarest of them.
+        majority: share of the largest class, which is the accuracy without the codes.
+        accuracy: of the best rule from code to class.
+        accuracy_by_chance: the mean of the same for codes unrelated to the classes; likewise `information_by_chance`.
+        maximal_leakage: log of the factor by which the codes raise the probability of a correct guess (Issa, Wagner and
+            Kamath, 2020).
+        bits_per_node: what the code of a node can reveal about anything: log2 of the codes in use.
+        confidence: of the second statement.
+        calibration: None without calibration nodes.
+    """
+
+    secret: str
+    nodes: int
+    known: int
+    codes: int
+    classes: int
+    smallest_code: int
+    majority: float
+    accuracy: float
+    accuracy_by_chance: float
+    balanced_accuracy: float
+    balanced_guessing: float
+    information: float
+    information_by_chance: float
+    entropy: float
+    maximal_leakage: float
+    worst: WorstCode
+    bits_per_node: float
+    confidence: float
+    calibration: ClassCalibration | None
+    strata: tuple[Stratum, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self) | {"strata": [asdict(stratum) for stratum in self.strata]}
+
+    @property
+    def sentence(self) -> str:
+        """Both statements in words."""
+        return f"{self._exact} {self._beyond}"
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The certificate as (name, sentence), in the order in which people should see it."""
+        worst = self.worst
+        rows = [
+            ("this release", self._exact),
+            ("other nodes", self._beyond),
+            ("chance", f"Codes unrelated to the classes would allow {percent(self.accuracy_by_chance)} on average."),
+            (
+                "balanced accuracy",
+                f"At most {at_most(self.balanced_accuracy)} on average over the {self.classes} classes; guessing gives"
+                f" {percent(self.balanced_guessing)}.",
+            ),
+            (
+                "information",
+                f"{self.information:.3f} of {self.entropy:.3f} nats; codes unrelated to the classes have"
+                f" {self.information_by_chance:.3f} on average. Maximal leakage: {self.maximal_leakage:.3f} nats.",
+            ),
+            (
+                "worst code",
+                f"{at_most(worst.share)} of the {worst.nodes:,} nodes with code {worst.code} are of class"
+                f" {worst.likely_class}. The rarest code has {self.smallest_code:,} nodes.",
+            ),
+            ("any secret", f"At most {self.bits_per_node:.2f} bits a node, from {self.codes:,} codes in use."),
+        ]
+        for stratum in self.strata:
+            rows.append(
+                (
+                    f"{stratum.column} = {stratum.value}",
+                    f"At most {at_most(stratum.accuracy)} of {stratum.nodes:,} nodes ({percent(stratum.share)} of all);"
+                    f" always naming the largest class is right for {percent(stratum.majority)}.",
+                )
+            )
+        return rows
+
+    @property
+    def _exact(self) -> str:
+        noun = "label" if self.secret == "labels" else self.secret
+        return (
+            f"Whoever sees only the released codes, whatever method they use, names the {noun} of at most"
+            f" {at_most(self.accuracy)} of these {self.known:,} nodes correctly; always naming the largest class is"
+            f" right for {percent(self.majority)}."
+        )
+
+    @property
+    def _beyond(self) -> str:
+        if self.calibration is None:
+            return "There are no calibration nodes, so the certificate makes no statement about other nodes."
+        return (
+            f"{confident(self.confidence)} the share is at most {at_most(self.calibration.accuracy_limit)}, and at most"
+            f" {at_most(self.calibration.balanced_limit)} on average over the classes"
+            f" ({self.calibration.nodes:,} calibration nodes)."
+        )
+
+
+def class_certificate(
+    codes: Integers,
+    y: Integers,
+    calibration: Integers | None = None,
+    strata: Mapping[str, Integers] | None = None,
+    confidence: float = 0.95,
+    secret: str = "class",
+) -> ClassCertificate:
+    """Count what codes can reveal about a class.
+
+    Args:
+        codes: (n,) codes from 0. y: (n,) classes from 0, -1 where unknown.
+        calibration: indices of nodes drawn at random whose classes neither training nor selection used.
+        strata: columns, each with one integer a node, (n,); nodes with a negative value are left out of a column.
+        confidence: of the statement about other nodes.
+        secret: what the class is called in sentences.
+    """
+    sizes = code_sizes(codes, int(codes.max(initial=0)) + 1)
+    table = _known_table(codes, y, len(sizes), secret)
+    num_classes = table.shape[1]
+    present = table.sum(axis=0) > 0
+    counts = table[:, present]
+    accuracy_by_chance, information_by_chance = _by_chance(counts)
+    balanced = best_balanced_accuracy(counts)
+    return ClassCertificate(
+        secret=secret,
+        nodes=len(codes),
+        known=int(counts.sum()),
+        codes=int((sizes > 0).sum()),
+        classes=int(present.sum()),
+        smallest_code=int(sizes[sizes > 0].min()),
+        majority=majority_share(counts),
+        accuracy=best_accuracy(counts),
+        accuracy_by_chance=accuracy_by_chance,
+        balanced_accuracy=balanced,
+        balanced_guessing=1 / int(present.sum()),
+        information=class_information(counts),
+        information_by_chance=information_by_chance,
+        entropy=entropy(counts.sum(axis=0)),
+        maximal_leakage=float(np.log(present.sum() * balanced)),
+        worst=_worst(table),
+        bits_per_node=float(np.log2((sizes > 0).sum())),
+        confidence=confidence,
+        calibration=None
+        if calibration is None
+        else _calibrated(
+            class_table(codes[calibration], y[calibration], len(sizes), num_classes)[:, present], confidence
+        ),
+        strata=tuple(_strata(codes, y, table.shape, strata or {})),
+    )
+
+
+def _known_table(codes: Integers, y: Integers, num_codes: int, secret: str) -> Integers:
+    """The table of all nodes with a known class; refuse what has no table."""
+    if codes.shape != y.shape or codes.ndim != 1:
+        raise GraphveilError(f"codes have shape {codes.shape} and classes {y.shape}: expected one of each a node.")
+    if not (y >= 0).any():
+        raise GraphveilError(f"{secret!r} is known for none of the {len(y):,} nodes: fill in some values.")
+    num_classes = int(y.max()) + 1
+    if num_codes * num_classes > MAX_CELLS:
+        raise GraphveilError(
+            f"{num_codes:,} codes and {num_classes:,} classes of {secret!r} make a table of more than {MAX_CELLS:,}"
+            " cells: release fewer codes, or join classes."
+        )
+    return class_table(codes, y, num_codes, num_classes)
+
+
+def _by_chance(table: Integers) -> tuple[float, float]:
+    """The mean best accuracy and information of random tables with the same margins."""
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    rows = rows[rows > 0]
+    if len(rows) == 1 or len(columns) == 1:  # the margins leave one table, for which random_table returns zeros
+        return best_accuracy(table), 0.0
+    draws = int(np.clip(MAX_CELLS // table.size, CHANCE_TABLES // 10, CHANCE_TABLES))
+    random, law = np.random.default_rng(0), random_table(rows, columns)
+    tables = (law.rvs(random_state=random).astype(np.int64) for _ in range(draws))
+    values = [(best_accuracy(drawn), class_information(drawn)) for drawn in tables]
+    accuracy, information = np.mean(values, axis=0)
+    return float(accuracy), float(information)
+
+
+def _worst(table: Integers) -> WorstCode:
+    nodes = table.sum(axis=1)
+    share = table.max(axis=1) / np.maximum(nodes, 1)
+    code = int(np.lexsort((nodes, share))[-1])
+    return WorstCode(code, int(table[code].argmax()), float(share[code]), int(nodes[code]))
+
+
+def _calibrated(table: Integers, confidence: float) -> ClassCalibration | None:
+    """From the table of the calibration nodes; None if none of them has a known class."""
+    if not table.any():
+        return None
+    return ClassCalibration(
+        nodes=int(table.sum()),
+        accuracy=best_accuracy(table),
+        accuracy_limit=accuracy_limit(table, confidence),
+        balanced_limit=balanced_limit(table, confidence),
+    )
+
+
+def _strata(codes: Integers, y: Integers, shape: tuple[int, ...], strata: Mapping[str, Integers]) -> list[Stratum]:
+    known, found = y >= 0, []
+    for column, values in strata.items():
+        if values.shape != y.shape:
+            raise GraphveilError(f"column {column!r} has shape {values.shape}: expected one value a node, {y.shape}.")
+        for value in np.unique(values[known & (values >= 0)]):
+            inside = known & (values == value)
+            table = class_table(codes[inside], y[inside], shape[0], shape[1])
+            found.append(
+                Stratum(
+                    column=column,
+                    value=int(value),
+                    nodes=int(inside.sum()),
+                    share=float(inside.sum() / known.sum()),
+                    majority=majority_share(table),
+                    accuracy=best_accuracy(table),
+                )
+            )
+    return found

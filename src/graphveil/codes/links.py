@@ -1,0 +1,172 @@
+"""The certificate of the links: how well anybody who sees only the codes can tell links from other pairs of nodes.
+
+As for a class secret, no attacker is trained, and there are two statements: one about this release, which is exact, and
+one about other nodes, with 95 % confidence. `link_auc` defines and computes the areas under the ROC curve.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from graphveil.codes.link_auc import calibrated_auc, chance_auc, matched_aucs, release_auc
+from graphveil.codes.measures import link_information
+from graphveil.codes.tables import Integers, cell_pairs, code_sizes, link_cells
+from graphveil.codes.words import at_most, confident
+from graphveil.errors import GraphveilError
+
+MIN_CALIBRATION_LINKS = 20
+"""With fewer calibration links there is no statement about other nodes."""
+
+
+@dataclass(frozen=True)
+class LinkCalibration:
+    """The second statement: the best AUC of the calibration links against all non-links, and its upper limit.
+
+    Args:
+        resampled_links: links in the resamples; fewer than the release has if these were too many.
+    """
+
+    links: int
+    auc: float
+    auc_limit: float
+    resampled_links: int
+
+
+@dataclass(frozen=True)
+class LinkCertificate:
+    """What the codes of a release can reveal about its links.
+
+    Args:
+        codes: codes in use. smallest_code: nodes with the rarest of them.
+        auc: of the best score of two codes.
+        auc_by_chance: the mean of the same for codes that are permuted among the nodes.
+        class_matched_auc: against non-links with the class pairs of the links; None if no classes are known.
+        within_class_auc: the same for attackers who know the classes of both nodes.
+        information: the evidence J for a link, in nats.
+        bits_per_node: what the code of a node can reveal about anything: log2 of the codes in use.
+        confidence: of the second statement. calibration: None if there are too few links.
+    """
+
+    nodes: int
+    links: int
+    nonlinks: int
+    codes: int
+    smallest_code: int
+    auc: float
+    auc_by_chance: float
+    class_matched_auc: float | None
+    within_class_auc: float | None
+    information: float
+    bits_per_node: float
+    confidence: float
+    calibration: LinkCalibration | None
+    secret: str = "links"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    @property
+    def sentence(self) -> str:
+        """Both statements in words."""
+        return f"{self._exact} {self._beyond}"
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The certificate as (name, sentence), in the order in which people should see it."""
+        rows = [
+            ("this release", self._exact),
+            ("other nodes", self._beyond),
+            (
+                "chance",
+                f"Codes unrelated to the links would allow an AUC of {100 * self.auc_by_chance:.1f} on average.",
+            ),
+        ]
+        if self.class_matched_auc is not None and self.within_class_auc is not None:
+            rows.append(
+                (
+                    "links beyond classes",
+                    f"Against non-links between the same classes the AUC is at most {at_most(self.class_matched_auc)},"
+                    f" and at most {at_most(self.within_class_auc)} for attackers who know the classes.",
+                )
+            )
+        rows += [
+            ("information", f"{self.information:.3f} nats of evidence for a link, on average over the links."),
+            ("rarest code", f"{self.smallest_code:,} nodes."),
+            ("any secret", f"At most {self.bits_per_node:.2f} bits a node, from {self.codes:,} codes in use."),
+        ]
+        return rows
+
+    @property
+    def _exact(self) -> str:
+        return (
+            "Whoever sees only the released codes, whatever method they use, ranks a link above a pair without a link"
+            f" in at most {at_most(self.auc)} of cases (AUC over {self.links:,} links and {self.nonlinks:,} other"
+            " pairs); guessing gives 50.0 %."
+        )
+
+    @property
+    def _beyond(self) -> str:
+        if self.calibration is None:
+            return "There are too few calibration links for a statement about other nodes."
+        found = self.calibration
+        sampled = f", resampled with {found.resampled_links:,} links" if found.resampled_links < self.links else ""
+        return (
+            f"{confident(self.confidence)} the AUC is at most {at_most(found.auc_limit)}"
+            f" ({found.links:,} calibration links{sampled})."
+        )
+
+
+def link_certificate(
+    codes: Integers,
+    pairs: Integers,
+    y: Integers | None = None,
+    calibration: Integers | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> LinkCertificate:
+    """Count what codes can reveal about links.
+
+    Args:
+        codes: (n,) codes from 0. pairs: (2, links) with u < v, each link once.
+        y: (n,) classes that links are matched by, -1 where unknown.
+        calibration: columns of `pairs`, links drawn at random that neither training nor selection used; None for all.
+        confidence: of the statement about other nodes. seed: of the resamples.
+    """
+    _check(codes, pairs)
+    total = len(codes) * (len(codes) - 1) // 2
+    sizes = code_sizes(codes, int(codes.max()) + 1)
+    cells, cell_of = link_cells(codes, pairs)
+    links, inside = np.bincount(cell_of), cell_pairs(cells, sizes)
+    matched = None if y is None else matched_aucs(codes, pairs, y)
+    chosen = np.arange(pairs.shape[1]) if calibration is None else calibration
+    used = int((sizes > 0).sum())
+    return LinkCertificate(
+        nodes=len(codes),
+        links=pairs.shape[1],
+        nonlinks=total - pairs.shape[1],
+        codes=used,
+        smallest_code=int(sizes[sizes > 0].min()),
+        auc=release_auc(links, inside, total),
+        auc_by_chance=chance_auc(codes, pairs, seed),
+        class_matched_auc=None if matched is None else matched[0],
+        within_class_auc=None if matched is None else matched[1],
+        information=link_information(links, inside, total),
+        bits_per_node=float(np.log2(used)),
+        confidence=confidence,
+        calibration=None
+        if len(chosen) < MIN_CALIBRATION_LINKS
+        else LinkCalibration(len(chosen), *calibrated_auc(codes, pairs, chosen, confidence, seed)),
+    )
+
+
+def _check(codes: Integers, pairs: Integers) -> None:
+    if pairs.ndim != 2 or pairs.shape[0] != 2 or pairs.shape[1] == 0:
+        raise GraphveilError(f"the links have shape {pairs.shape}: expected (2, links) and at least one link.")
+    if pairs.min() < 0 or pairs.max() >= len(codes) or not (pairs[0] < pairs[1]).all():
+        raise GraphveilError(f"expected links as (u, v) with u < v among nodes 0 to {len(codes) - 1}, each link once.")
+    distinct = len(np.unique(pairs[0] * len(codes) + pairs[1]))
+    if distinct < pairs.shape[1]:
+        raise GraphveilError(f"{pairs.shape[1] - distinct:,} links occur twice: expected each link once.")
+    if distinct == len(codes) * (len(codes) - 1) // 2:
+        raise GraphveilError("every two nodes are linked: there is no pair without a link to tell links from.")

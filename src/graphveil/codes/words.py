@@ -1,0 +1,54 @@
+"""Sentences of a certificate: percentages, the second statement, and what a certificate does not cover."""
+
+import math
+
+NOT_COVERED: tuple[tuple[str, str], ...] = (
+    (
+        "Attackers who also know other facts about a node. Two facts that reveal nothing alone can reveal the secret"
+        " together.",
+        "The code of a node is computed from its features and the graph, never from the secret itself. The audit runs"
+        " attackers who hold the codes and the other columns, and reports what the codes add.",
+    ),
+    (
+        "Attackers who also hold the graph.",
+        "The audit runs attackers with the public graph. The certificate covers the codes alone.",
+    ),
+    (
+        "Groups of nodes that are less protected than the average.",
+        "The certificate has one row for each third of the nodes by degree, and for each column that is requested.",
+    ),
+    (
+        "Several releases of the same nodes.",
+        "A node keeps its code in later releases. The certificate of the pair of codes (`joint`) covers two releases"
+        " together.",
+    ),
+    (
+        "Settings that were chosen because their certificate was good.",
+        "Settings are selected on validation nodes. The statement about other nodes uses calibration nodes, which"
+        " neither training nor selection used.",
+    ),
+    (
+        "The order of the rows, such as ids in the order of a crawl.",
+        "The release is shuffled, or its ids are pseudonyms.",
+    ),
+    (
+        "Counts, probabilities or logits that are published beside the codes.",
+        "The release contains hard codes and the certificate, and nothing else that was computed from the secret.",
+    ),
+)
+"""What a certificate does not cover, and what is done about it: (objection, answer)."""
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with one decimal."""
+    return f"{100 * share:.1f} %"
+
+
+def at_most(share: float) -> str:
+    """A share as a percentage with one decimal, rounded up, so that "at most" stays true."""
+    return f"{min(100.0, math.ceil(1000 * share - 1e-9) / 10):.1f} %"
+
+
+def confident(confidence: float) -> str:
+    """The opening of a statement about nodes outside the release."""
+    return f"For nodes like these, with {100 * confidence:g} % confidence,"
