@@ -19,8 +19,8 @@ from graphveil.audit.map import draw
 def main(path: Path) -> None:
     graph = gv.load("cora")
     split = gv.Split.paper(graph, seed=0)
-    tradeoffs = {"unprotected": 1.0, "protected": 0.5}
-    veils = {title: gv.Veil(tradeoff=value).fit(graph, split) for title, value in tradeoffs.items()}
+    protected = gv.Veil()
+    veils = {"unprotected": protected.unprotected().fit(graph, split), "protected": protected.fit(graph, split)}
     z = {title: veil.transform(graph, split).numpy() for title, veil in veils.items()}
     audits = {title: gv.audit(rows, graph, split, "labels", attacks="quick") for title, rows in z.items()}
 

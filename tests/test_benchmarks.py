@@ -47,9 +47,10 @@ def copy_weights(ours: nn.Module, plain: nn.Module) -> None:
 @pytest.mark.parametrize("name", ["gcn", "gat", "hgcn"])
 def test_the_plain_encoders_are_ours(small: Data, small_split: gv.Split, name: str) -> None:
     recipe = default_recipe("links", name, "club")
-    veil = gv.Veil(encoder=name, recipe=recipe)
+    veil = gv.Veil(encoder=name, objective="club", recipe=recipe)
+    veil.in_channels_, veil.classes_ = 40, {"utility": 2, "adversary": 3}
     torch.manual_seed(0)
-    ours = veil._build(40, {"utility": 2, "adversary": 3})["encoder"].eval()
+    ours = veil._build()["encoder"].eval()
     with torch.no_grad():
         for parameter in ours.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))  # biases are not zero

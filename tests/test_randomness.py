@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graphveil.randomness import Noise, normal_by_name
+from graphveil.randomness import Noise, hashed_names, uniform_by_name
 
 
 def noise(seeds: list[int], name: str = "test", step: int = 0) -> Noise:
@@ -78,15 +78,13 @@ def test_integers_are_uniform_and_ascending() -> None:
     assert abs(float(large.mean()) - 0.5) < 5 * 12**-0.5 / 100_000**0.5
 
 
-def test_rows_by_name_are_normal_and_each_its_own() -> None:
+def test_numbers_by_name_are_uniform_and_each_its_own() -> None:
     names = [str(number) for number in range(20_000)]
-    rows = normal_by_name("key", names, 8)
-    assert rows.dtype == torch.float32
-    assert rows[7:9].equal(normal_by_name("key", ["7", "8"], 8)), "wherever it stands"
-    found = torch.corrcoef(torch.cat([rows[:-1].T, rows[1:].T]))  # columns, and neighbouring names
-    assert float((found - torch.eye(16)).abs().max()) < 5 / 20_000**0.5
-    sorted_ = rows.flatten().double().sort().values
-    expected = torch.distributions.Normal(0.0, 1.0).icdf((torch.arange(160_000).double() + 0.5) / 160_000)
-    assert float((sorted_ - expected)[800:-800].abs().max()) < 0.05, "quantiles from .5 to 99.5 %"
-    other = normal_by_name("another", names, 8)
-    assert abs(float(torch.corrcoef(torch.stack([rows.flatten(), other.flatten()]))[0, 1])) < 5 / 160_000**0.5
+    drawn = uniform_by_name("key", names)
+    assert drawn[7:9].equal(uniform_by_name("key", ["7", "8"])), "wherever it stands"
+    assert 0 <= float(drawn.min()) < float(drawn.max()) < 1
+    quantiles = (torch.arange(20_000).double() + 0.5) / 20_000
+    assert float((drawn.sort().values - quantiles).abs().max()) < 1.95 / 20_000**0.5, "Kolmogorov and Smirnov, p < .001"
+    for other in (drawn.roll(1), uniform_by_name("another", names)):
+        assert abs(float(torch.corrcoef(torch.stack([drawn, other]))[0, 1])) < 5 / 20_000**0.5
+    assert len(hashed_names("", names).unique()) == 20_000

@@ -11,6 +11,7 @@ import graphveil as gv
 from graphveil.data import UNKNOWN
 from graphveil.models.encoders import GCN
 from graphveil.models.stack import is_batched
+from graphveil.training.adversarial import Adversarial
 from graphveil.training.loop import Training
 from graphveil.veil import start
 
@@ -20,10 +21,16 @@ TRADEOFFS = (1.0, 0.4, 0.8)
 
 def veils(recipe: gv.Recipe, **arguments: object) -> list[gv.Veil]:
     runs = zip(SEEDS, TRADEOFFS, strict=True)
+    settings = {"objective": "club", **arguments}
     return [
-        gv.Veil(recipe=recipe, seed=seed, tradeoff=tradeoff, device="cpu", **arguments)  # type: ignore[arg-type]
+        gv.Veil(recipe=recipe, seed=seed, tradeoff=tradeoff, device="cpu", **settings)  # type: ignore[arg-type]
         for seed, tradeoff in runs
     ]
+
+
+def game(training: Training) -> Adversarial:
+    assert isinstance(training.method, Adversarial)
+    return training.method
 
 
 def both_ways(
@@ -83,24 +90,6 @@ def test_every_head_can_be_stacked(
         assert one.score(small, split).utility == pytest.approx(many.score(small, split).utility, abs=0.01)
 
 
-def test_each_run_has_its_own_noise_and_an_unprotected_one_none(
-    small: Data, splits: list[gv.Split], quick: gv.Recipe
-) -> None:
-    noisy, clear = quick.but(rounds=6, noise=0.3), quick.but(rounds=6)
-    alone, together = both_ways(small, splits, lambda: veils(noisy, objective="club"))
-    without, _ = both_ways(small, splits, lambda: veils(clear, objective="club"))
-    moved = []
-    for one, many, quiet in zip(alone, together, without, strict=True):
-        a, b, c = (
-            torch.cat([p.flatten() for p in veil.modules_["encoder"].state_dict().values()])
-            for veil in (one, many, quiet)
-        )
-        assert distance(a, b) < 1e-3
-        moved.append(distance(a, c))
-    assert moved[0] == 0, "nothing is hidden at a trade-off of 1"
-    assert min(moved[1:]) > 0.01
-
-
 def test_each_run_stops_by_itself(small: Data, splits: list[gv.Split], quick: gv.Recipe) -> None:
     recipe = quick.but(rounds=150, patience=6)
     together = veils(recipe)
@@ -116,7 +105,7 @@ def test_a_run_that_diverges_does_not_touch_the_others(small: Data, splits: list
     def poison(training: Training) -> None:
         if training.round == 4:
             with torch.no_grad():
-                next(iter(training.encoder.module.parameters()))[1].fill_(float("nan"))
+                next(iter(game(training).encoder.module.parameters()))[1].fill_(float("nan"))
 
     together, untouched = veils(quick), veils(quick)
     with pytest.raises(gv.DivergedError, match=r"1 of 3 runs diverged.*seed 4, tradeoff 0.4.*round 5"):
@@ -146,7 +135,7 @@ def test_a_batch_of_one_that_diverges_does_not_stop_the_next(
     def poison(training: Training) -> None:
         seen.append(training)
         if training is seen[0] and training.round == 4:
-            next(iter(training.encoder.module.parameters())).data.fill_(float("nan"))
+            next(iter(game(training).encoder.module.parameters())).data.fill_(float("nan"))
 
     together = veils(quick, encoder=Own)
     with pytest.raises(gv.DivergedError, match="1 of 3 runs diverged; the others are fitted"):
@@ -175,7 +164,7 @@ def test_an_encoder_of_ones_own_is_trained_run_by_run(small: Data, splits: list[
 def test_what_cannot_be_a_batch_is_one_sentence(small: Data, splits: list[gv.Split], quick: gv.Recipe) -> None:
     with pytest.raises(gv.GraphveilError, match="3 veils came with 2 splits"):
         gv.fit_together(veils(quick), small, splits[:2])
-    odd = [*veils(quick)[:2], gv.Veil(recipe=quick.but(rounds=99), device="cpu")]
+    odd = [*veils(quick)[:2], gv.Veil(objective="club", recipe=quick.but(rounds=99), device="cpu")]
     with pytest.raises(gv.GraphveilError, match="differ in more than seed and tradeoff"):
         gv.fit_together(odd, small, splits)
     gv.fit_together([], small, [])
@@ -184,14 +173,14 @@ def test_what_cannot_be_a_batch_is_one_sentence(small: Data, splits: list[gv.Spl
 def test_no_run_sees_another_runs_nodes(small: Data, splits: list[gv.Split], quick: gv.Recipe) -> None:
     """The loss of one run has no gradient at another run's embeddings."""
     training = start(veils(quick), small, splits)
-    z = training.embed().requires_grad_()
+    z = training.method.embed().requires_grad_()
     from graphveil.training.targets import Rows
 
     for target, module in (
-        (training.problem.utility, training.utility.module),
-        (training.secrets[0].target, training.adversaries[0].module),
+        (game(training).problem.utility, game(training).utility.module),
+        (game(training).secrets[0].target, game(training).adversaries[0].module),
     ):
-        examples = target.train(training._noise)
+        examples = target.train(game(training)._noise)
         log_q = target.log_probabilities(module, Rows(z, examples))
         (gradient,) = torch.autograd.grad(log_q[1].sum(), z)
         assert gradient[1].abs().sum() > 0

@@ -76,4 +76,4 @@ def describe(training: Training, wide: bool) -> str:
     read = "/".join(f"{told.adversary:.1%}" for told in evaluated.secrets)
     hidden = "/".join(f"{told.loss:.3f}" for told in evaluated.secrets)
     losses = f" loss {evaluated.utility_loss:.3f}/{hidden}" if wide else ""
-    return f"utility {evaluated.utility:.1%} adversary {read}{losses}"
+    return f"utility {evaluated.utility:.1%} attack {read}{losses}"

@@ -26,18 +26,15 @@ def generator(seed: int, *names: str | int, device: torch.device | str = "cpu") 
     return torch.Generator(device).manual_seed(stream(seed, *names))
 
 
-def normal_by_name(key: str, names: Sequence[str], columns: int) -> Tensor:
-    """Standard normal rows, (names, columns): the same for a name wherever it stands, and unknown without the key."""
+def hashed_names(key: str, names: Sequence[str]) -> Tensor:
+    """A number of 63 bits for each name, (names,) int64: the same wherever it stands, and unknown without the key."""
     digests = [hashlib.blake2b(name.encode(), digest_size=8, key=key.encode()[:64]).digest() for name in names]
-    seeds = np.frombuffer(b"".join(digests), dtype=np.uint64)[:, None]
-    with np.errstate(over="ignore"):  # splitmix64 (Steele et al., 2014), which counts on overflow
-        mixed = seeds + np.arange(1, columns + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed ^= mixed >> np.uint64(31)
-    uniform = (torch.from_numpy((mixed >> np.uint64(11)).astype(np.int64)).double() + 0.5) / 2**53
-    normal: Tensor = torch.special.ndtri(uniform)
-    return normal.float()
+    return torch.from_numpy((np.frombuffer(b"".join(digests), dtype=np.uint64) >> np.uint64(1)).astype(np.int64))
+
+
+def uniform_by_name(key: str, names: Sequence[str]) -> Tensor:
+    """A number of [0, 1) for each name, (names,) float64: the same wherever it stands, and unknown without the key."""
+    return (hashed_names(key, names) >> 10).double() / 2**53
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from graphveil.data import Split
 from graphveil.errors import DivergedError, GraphveilError
+from graphveil.models.codes import CodeShape
 from graphveil.models.stack import is_batched
 from graphveil.training.history import numbered
 from graphveil.training.loop import Training
@@ -39,9 +40,10 @@ def fit_together(
     faults = []
     for batch in _batches(veils, graph, splits):
         members = [veils[number] for number in batch]
-        training = start(members, graph, [splits[number] for number in batch])
+        own = [splits[number] for number in batch]
+        training = start(members, graph, own)
         with suppress(DivergedError):  # of a batch of one; it is in the record too
-            finish(members, training, on_round)
+            finish(members, training, graph, own, on_round)
         for veil, record in zip(members, training.records, strict=True):
             if record.diverged is not None:
                 faults.append(f"seed {veil.seed}, tradeoff {veil.tradeoff}: {record.diverged}")
@@ -66,7 +68,9 @@ def _batches(veils: Sequence[Veil], graph: Data, splits: Sequence[Split]) -> lis
         return []
     first = veils[0]
     parts = ("utility", *(numbered("adversary", number) for number in range(len(first.secrets))))
-    modules = first._build(graph.x.size(1), dict.fromkeys(parts, 2)).values()
+    first.in_channels_, first.classes_ = graph.x.size(1), dict.fromkeys(parts, 2)
+    first.code_shape_ = CodeShape(2, 2)  # any will do: only whether the modules can be stacked is asked
+    modules = first._build().values()
     if not all(is_batched(module) for module in modules):
         return [[number] for number in range(len(veils))]
     batches: dict[tuple[int, ...], list[int]] = {}

@@ -1,4 +1,4 @@
-"""`Veil`, the estimator: train an encoder that keeps one target and hides another.
+"""`Veil`, the estimator: train embeddings that keep one target and hide another.
 
 For example:
 
@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import graphveil
-from graphveil.data import Split, check_graph, check_targets, digest
+from graphveil.data import UNKNOWN, Split, check_graph, check_targets, digest
+from graphveil.data.degree import is_structural
 from graphveil.data.origin import node_ids
-from graphveil.errors import GraphveilError, unknown
+from graphveil.errors import DivergedError, GraphveilError, unknown
 from graphveil.files import read_json, write_json, write_tensors
 from graphveil.models import (
     ENCODERS,
@@ -37,19 +38,28 @@ from graphveil.models import (
     build_head,
 )
 from graphveil.models.build import Spec, spec_name
+from graphveil.models.codes import CodeBook, CodeEncoder, CodeShape, PairTable, hard_codes
 from graphveil.models.stack import load_parts, of_run, stack
-from graphveil.randomness import global_stream, normal_by_name
+from graphveil.models.student import Student
+from graphveil.randomness import global_stream, hashed_names, uniform_by_name
+from graphveil.training.adversarial import Adversarial
+from graphveil.training.book import code_shape, make_book
 from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
+from graphveil.training.codes import Codes
+from graphveil.training.counts import allowed_gain
+from graphveil.training.distil import Lesson, distil
 from graphveil.training.history import Round, numbered
-from graphveil.training.inputs import adjacency, features, pick_device, repeatable
-from graphveil.training.loop import Problem, Training
-from graphveil.training.objectives import OBJECTIVES
+from graphveil.training.inputs import adjacency, are_counts, features, pick_device, repeatable
+from graphveil.training.loop import Method, Problem, Training
+from graphveil.training.objectives import ADVERSARIAL, CODES, OBJECTIVES
+from graphveil.training.players import Streams, embed
+from graphveil.training.prediction import calibration, kept_classes, known_classes
 from graphveil.training.recipes import Adversary, Recipe, default_recipe
-from graphveil.training.score import Score, score
-from graphveil.training.targets import secret_target, utility_target
+from graphveil.training.score import Score, score, score_codes
+from graphveil.training.targets import answers, class_secret, class_utility, secret_target, utility_target
 
-SCHEMA = "graphveil/run/2"
-ALGORITHM = 3
+SCHEMA = "graphveil/run/3"
+ALGORITHM = 4
 """Counted up when the same configuration trains to another end: what was begun before cannot be gone on with."""
 CHECKPOINT_EVERY = 20
 
@@ -57,20 +67,26 @@ CHECKPOINT_EVERY = 20
 class Veil:
     """Embeddings that are useful for `utility` and say little about `secret`.
 
+    Under `codes`, the default, every node gets one of finitely many codes, and its embedding is the row of its code.
+    What such a release can say about a secret at most is counted: see `graphveil.certify`.
+
     Args:
         utility: "links", "labels" or the name of a node attribute.
-        secret: likewise; or several, each with an adversary of its own.
+        secret: likewise; or several.
         encoder: "gcn", "gat", "hgcn", "package.module:Class", a class or an instance.
         tradeoff: lambda; 1 trains for the utility alone, 0 for the secret alone; the paper's default is .5.
-        objective: how the secret is hidden: "kernel", "club", "entropy", "minimax" or "published".
-        adversary: capacity, steps and knowledge of the attacker trained along.
-        recipe: sizes, rates and lengths; None takes the default of utility and encoder.
+        objective: how the secret is hidden: "codes", "club", "entropy", "minimax" or "published".
+        adversary: capacity, steps and knowledge of the attacker trained along; under "codes", which has none, its
+            knowledge is the defender's.
+        recipe: sizes, rates and lengths; None takes the default of utility, encoder and objective.
         device: "auto" takes CUDA where there is one.
     """
 
     in_channels_: int
     classes_: Mapping[str, int]
-    spread_: list[float]
+    code_shape_: CodeShape
+    graph_digest_: str
+    normalized_: bool
     modules_: dict[str, nn.Module]
     history_: list[Round]
     best_round_: int
@@ -81,7 +97,7 @@ class Veil:
         secret: str | Sequence[str] = "labels",
         encoder: Spec = "gcn",
         tradeoff: float = 0.5,
-        objective: str = "kernel",
+        objective: str = CODES,
         adversary: Adversary | None = None,
         recipe: Recipe | None = None,
         seed: int = 0,
@@ -91,8 +107,18 @@ class Veil:
         self.secrets = (secret,) if isinstance(secret, str) else tuple(secret)
         self.tradeoff, self.objective = tradeoff, objective
         self.adversary = adversary or Adversary()
-        self.recipe = recipe or default_recipe(utility, encoder, objective)
+        self.recipe = recipe or default_recipe(utility, encoder, objective, self.secrets)
         self.seed, self.device = seed, device
+
+    @property
+    def trains_codes(self) -> bool:
+        """Whether the encoder's own output is read as codes."""
+        return self.objective == CODES and "links" not in self.secrets
+
+    @property
+    def distils(self) -> bool:
+        """Whether codes are made from a plain encoder's classes, because links are hidden."""
+        return self.objective == CODES and "links" in self.secrets
 
     def check_settings(self) -> None:
         """Refuse what is wrong on any graph, before one is read; `fit` does so too."""
@@ -100,6 +126,11 @@ class Veil:
             raise unknown("objective", self.objective, OBJECTIVES)
         if not 0 <= self.tradeoff <= 1:
             raise GraphveilError(f"tradeoff is {self.tradeoff}: expected a number from 0 (hide all) to 1 (keep all).")
+        if self.objective == CODES and self.adversary.head is not None:
+            raise GraphveilError(
+                f"an adversary {spec_name(self.adversary.head)!r} was given, but the objective 'codes' trains none:"
+                " leave it out, or choose another objective."
+            )
         pick_device(self.device)
 
     def fit(
@@ -126,39 +157,86 @@ class Veil:
             if on_round is not None:
                 on_round(training)
 
-        finish([self], training, after_round)
+        finish([self], training, graph, [split], after_round)
         return self
 
     def transform(self, graph: Data, split: Split | None = None) -> Tensor:
-        """Embeddings z, (num_nodes, out_channels) float32 on the CPU, in the order of the graph's nodes.
+        """Embeddings z, (num_nodes, channels) float32 on the CPU, in the order of the graph's nodes.
 
         Args:
             split: pass messages along the split's message edges, as in training and in `score`; without a split they
                 pass along all links of the graph.
         """
-        self._check_fitted()
-        check_graph(graph)
-        if graph.x.size(1) != self.in_channels_:
-            raise GraphveilError(
-                f"the graph has {graph.x.size(1)} features and the encoder was trained on {self.in_channels_}: give it"
-                " the same columns in the same order."
-            )
-        device = pick_device(self.device)
-        encoder = self.modules_["encoder"].to(device).eval()
-        splits = [] if split is None else [split]
-        x = features(graph, splits, self.recipe.normalize_features, device)
-        with torch.no_grad(), self.repeatable():
-            z: Tensor = encoder(x, adjacency(graph, splits, device))
-        return self._blurred(z.cpu(), node_ids(graph))
+        if self.objective != CODES:
+            return self._encoded(graph, split)
+        codes = self.codes(graph, split)
+        return self.book.rows[codes]
+
+    def codes(self, graph: Data, split: Split | None = None) -> Tensor:
+        """The released code of each node, (num_nodes,) int64, under the objective "codes".
+
+        A node that had a code when this veil was fitted keeps it; others get one from their features and links, or, if
+        links are hidden, from their features alone.
+
+        Args:
+            split: as of `transform`.
+        """
+        self._check_fits(graph)
+        if self.objective != CODES:
+            raise GraphveilError(f"embeddings of the objective {self.objective!r} have no codes: train with 'codes'.")
+        known = self.known_codes(graph)
+        return known if bool((known >= 0).all()) else known.where(known >= 0, self._new_codes(graph, split))
+
+    def known_codes(self, graph: Data) -> Tensor:
+        """The codes that the graph's nodes were given before, (num_nodes,); -1 for nodes that were given none."""
+        known = self.book.find(_node_names(graph))
+        if "origin" not in graph and digest(graph) != self.graph_digest_:
+            return torch.full_like(known, -1)  # rows without ids of their own are other nodes in another graph
+        return known
+
+    @property
+    def book(self) -> CodeBook:
+        """The rows of the released codes, and which node has which; of a fitted veil with the objective "codes"."""
+        book = self.modules_["book"]
+        assert isinstance(book, CodeBook)
+        return book
+
+    def adopt(self, graph: Data) -> int:
+        """Keep the codes of a graph's nodes for good, new nodes' too; returns how many of them had one before."""
+        codes, known, names = self.codes(graph), self.known_codes(graph), _node_names(graph)
+        book, new = self.book, known < 0
+        nodes, numbers = torch.cat([book.nodes, names[new]]), torch.cat([book.codes, codes[new]])
+        if "origin" not in graph and digest(graph) != self.graph_digest_:
+            nodes, numbers, self.graph_digest_ = names, codes, digest(graph)
+        self.modules_["book"] = CodeBook.of(book.merged, book.rows, book.signs, nodes, numbers)
+        return int((~new).sum())
+
+    def unprotected(self) -> "Veil":
+        """The same encoder, to be trained for the utility alone: continuous embeddings that hide nothing."""
+        recipe = self.recipe
+        if self.objective == CODES:
+            recipe = default_recipe(self.utility, self.encoder, "club")
+        return Veil(
+            self.utility,
+            self.secrets,
+            self.encoder,
+            tradeoff=1.0,
+            objective="club",  # at a trade-off of 1 all adversarial objectives are the same
+            adversary=replace(self.adversary, steps=1),
+            recipe=recipe,
+            seed=self.seed,
+            device=self.device,
+        )
 
     def score(self, graph: Data, split: Split) -> Score:
         """Readings on the test part, with embeddings from the split's message edges."""
-        z = self.transform(graph, split)
         cpu = torch.device("cpu")
         utility = utility_target(self.utility, graph, [split], cpu)
         secrets = {name: secret_target(name, graph, [split], self.adversary.knows, cpu) for name in self.secrets}
+        if self.objective == CODES:
+            return score_codes(self.codes(graph, split), self.book, utility, secrets)
         heads = {name: module.cpu() for name, module in self.modules_.items() if name != "encoder"}
-        return score(z, heads, utility, secrets)
+        return score(self._encoded(graph, split), heads, utility, secrets)
 
     def repeatable(self) -> AbstractContextManager[None]:
         """Inside, a GPU repeats itself bit for bit if the recipe asks for it."""
@@ -193,7 +271,7 @@ class Veil:
         record = {
             "schema": SCHEMA,
             "config": self.config(),
-            "shapes": {"in_channels": self.in_channels_, "classes": self.classes_, "spread": self.spread_},
+            "shapes": self._shapes(),
             "selected_round": self.best_round_,
             "versions": versions(),
         }
@@ -230,8 +308,13 @@ class Veil:
                 recipe=Recipe(**config["recipe"] | {"head": _known_spec("head", head, config["recipe"]["head"])}),
                 seed=config["seed"],
             )
-            veil.in_channels_, veil.classes_, veil.spread_ = shapes["in_channels"], shapes["classes"], shapes["spread"]
-            veil.modules_ = veil._build(veil.in_channels_, veil.classes_)
+            veil.in_channels_, veil.classes_ = shapes["in_channels"], shapes["classes"]
+            veil.code_shape_, veil.graph_digest_ = CodeShape(**shapes["codes"]), shapes["graph_digest"]
+            veil.normalized_ = shapes["normalized"]
+            veil.modules_ = veil._build()
+            if veil.objective == CODES:
+                veil.modules_.pop("pairs", None)  # of the training alone
+                veil.modules_["book"] = CodeBook(*shapes["book"])
             load_parts(veil.modules_, weights)
             veil.best_round_, veil.history_ = record["selected_round"], []
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
@@ -241,41 +324,140 @@ class Veil:
             ) from error
         return veil
 
-    def _build(self, in_channels: int, classes: Mapping[str, int]) -> dict[str, nn.Module]:
-        """Encoder, utility head and adversaries, freshly initialised from the seed."""
-        recipe, width = self.recipe, self.recipe.out_channels
+    @property
+    def _out_channels(self) -> int:
+        """Of the encoder: an instance has its own, any other is built to give the logits of codes."""
+        as_codes = self.trains_codes and not isinstance(self.encoder, nn.Module)
+        return self.code_shape_.channels if as_codes else self.recipe.out_channels
+
+    def _shapes(self) -> dict[str, Any]:
+        """What the modules are built from, besides the configuration."""
+        shapes = {"in_channels": self.in_channels_, "classes": self.classes_, "codes": asdict(self.code_shape_)}
+        book = [] if "book" not in self.modules_ else self.book.sizes()
+        return shapes | {"graph_digest": self.graph_digest_, "normalized": self.normalized_, "book": book}
+
+    def _build(self) -> dict[str, nn.Module]:
+        """The modules that are trained, freshly initialised from the seed, and the student of links that are hidden."""
+        recipe, classes = self.recipe, self.classes_
+        width = self._out_channels
         sizes = {"hidden_channels": recipe.hidden_channels, "out_channels": width, "dropout": recipe.dropout}
         with global_stream(self.seed, "initialisation"):
-            built = {
-                "encoder": build_encoder(self.encoder, in_channels=in_channels, **sizes, **recipe.encoder_options),
-                "utility": build_head(recipe.head, self.utility, width, classes["utility"]),
-            }
+            encoder = build_encoder(self.encoder, in_channels=self.in_channels_, **sizes, **recipe.encoder_options)
+            if self.trains_codes:
+                coded = CodeEncoder(encoder, width, self.code_shape_, recipe.code_scale, recipe.code_degree)
+                return {"encoder": coded, "pairs": PairTable(self.code_shape_.codes)}
+            built = {"encoder": encoder, "utility": build_head(recipe.head, self.utility, width, classes["utility"])}
+            if self.distils:
+                return built | {"student": Student(self.in_channels_, recipe.student_channels, classes["utility"])}
             for number, secret in enumerate(self.secrets):
                 name, default = numbered("adversary", number), "pair-mlp" if secret == "links" else "mlp"
                 built[name] = build_head(self.adversary.head or default, secret, width, classes[name])
             return built
 
-    def _blurred(self, z: Tensor, ids: pa.Array) -> Tensor:
-        """With the recipe's noise, if something is hidden.
+    def _method(self, problem: Problem, modules: dict[str, nn.Module], streams: Streams) -> Method:
+        """How the loop trains it."""
+        recipe = self.recipe
+        if not self.trains_codes:
+            plain = replace(problem, secrets=[], tradeoff=torch.ones_like(problem.tradeoff))
+            objective = ADVERSARIAL.get(self.objective, ADVERSARIAL["club"])  # without secrets, any is plain training
+            problem = plain if self.distils else problem
+            return Adversarial(problem, modules, objective, recipe, self.adversary.steps, streams)
+        secrets = known_classes(problem, self.in_channels_, streams.seeds)
+        utility = kept_classes(problem, self.in_channels_, streams.seeds)
+        return Codes(problem, modules, self.code_shape_, recipe, streams, secrets, utility)
 
-        It is the same whenever this encoder embeds a node, so that nobody can average it away; and it is drawn from the
-        weights, which are not released, so that nobody can subtract it who knows the seed.
-        """
-        if self.recipe.noise == 0 or self.tradeoff == 1:
-            return z
-        weights = {name: value.cpu() for name, value in self.modules_["encoder"].state_dict().items()}
-        key = hashlib.sha256(safetensors.torch.save(weights)).hexdigest()
-        noise = normal_by_name(key, ids.cast(pa.string()).to_pylist(), z.size(1))
-        return z + self.recipe.noise * torch.tensor(self.spread_) * noise
+    def _encoded(self, graph: Data, split: Split | None) -> Tensor:
+        """The encoder's output, (num_nodes, channels) on the CPU."""
+        self._check_fits(graph)
+        device = pick_device(self.device)
+        encoder = self.modules_["encoder"].to(device).eval()
+        splits = [] if split is None else [split]
+        x = features(graph, splits, self.normalized_, device)
+        with torch.no_grad(), self.repeatable():
+            z: Tensor = encoder(x, adjacency(graph, splits, device))
+        return z.cpu()
 
-    def _keep(self, training: Training, run: int, spread: list[float]) -> None:
-        """Take over the selected state of one run, and how much each column of its embeddings varies."""
-        state = of_run(training.best, run, len(training.records))
-        self.modules_ = self._build(self.in_channels_, self.classes_)
-        load_parts(self.modules_, state)
+    def _new_codes(self, graph: Data, split: Split | None) -> Tensor:
+        """Codes of nodes that have none yet: from features and links, or from features alone if links are hidden."""
+        if self.trains_codes:
+            return self.book.merged[hard_codes(self._encoded(graph, split), self.code_shape_)]
+        if self.tradeoff == 1:
+            logits: Tensor = self.modules_["utility"].cpu().eval()(self._encoded(graph, split))
+        else:
+            x = features(graph, [] if split is None else [split], self.normalized_, torch.device("cpu"))
+            logits = self.modules_["student"].cpu().eval()(x)
+        return logits.argmax(dim=-1)
+
+    def _keep(self, training: Training, run: int, graph: Data) -> None:
+        """Take over the selected state of one run."""
+        self.modules_ = self._build()
+        trained = {name: self.modules_[name] for name in training.method.parts}
+        load_parts(trained, of_run(training.best, run, len(training.records)))
         record = training.records[run]
         self.history_, self.best_round_ = record.history, record.best_round
-        self.spread_ = spread
+        self.graph_digest_ = digest(graph)
+
+    def _release(self, graph: Data, split: Split) -> None:
+        """Give every node its code, and every code its row."""
+        coded = self._merged_codes if self.trains_codes else self._distilled_codes
+        self.modules_["book"] = coded(graph, split)
+
+    def _merged_codes(self, graph: Data, split: Split) -> CodeBook:
+        """The encoder's codes, merged until the limit holds."""
+        cpu, shape = torch.device("cpu"), self.code_shape_
+        utility = utility_target(self.utility, graph, [split], cpu)
+        secrets = [class_secret(name, graph, [split], self.adversary.knows, cpu) for name in self.secrets]
+        codes, pairs = hard_codes(self._encoded(graph, split), shape), self.modules_.pop("pairs")
+        assert isinstance(pairs, PairTable)
+        limit = float(allowed_gain(self.recipe, torch.tensor(self.tradeoff)))
+        found = make_book(codes, pairs.mean.cpu(), shape, utility, secrets, limit, self.recipe.out_channels)
+        return CodeBook.of(found.merged, found.rows, found.signs, _node_names(graph), found.merged[codes])
+
+    def _distilled_codes(self, graph: Data, split: Split) -> CodeBook:
+        """The encoder's classes, as a student that sees no links would have them."""
+        cpu = torch.device("cpu")
+        utility = class_utility(self.utility, graph, [split], cpu)
+        z, head = self._encoded(graph, split), self.modules_["utility"].cpu()
+        temperature = calibration(answers(utility, head, z, utility.val), utility.val.y)
+        with torch.no_grad():
+            p = (head(z) / temperature).softmax(dim=-1)
+        y = torch.full((graph.x.size(0),), UNKNOWN)
+        for part in (utility.train_examples, utility.val):
+            y[part.index] = part.y
+        lesson = Lesson(
+            p=p,
+            y=y,
+            x=features(graph, [split], self.normalized_, cpu),
+            in_channels=self.in_channels_,
+            structural=is_structural(graph),
+            secrets=self._other_secrets(graph, split),
+            weight=self.recipe.secret_weight * (1 - self.tradeoff) / max(self.tradeoff, 1e-12),
+            channels=self.recipe.student_channels,
+            seed=self.seed,
+        )
+        uniform = uniform_by_name(self._key(), node_ids(graph).cast(pa.string()).to_pylist())
+        found = distil(lesson, split.message_pairs, self.tradeoff, self.recipe.crossfit, uniform)
+        self.modules_["student"] = found.student
+        numbers, signs = torch.arange(utility.num_classes), torch.ones(utility.num_classes)
+        return CodeBook.of(numbers, torch.eye(len(numbers)), signs, _node_names(graph), found.codes)
+
+    def _other_secrets(self, graph: Data, split: Split) -> list[Tensor]:
+        """The classes, known or predicted, of what is hidden beside the links, (n, classes) each."""
+        cpu = torch.device("cpu")
+        names = [name for name in self.secrets if name != "links"]
+        problem = Problem(
+            x=features(graph, [split], self.normalized_, cpu),
+            adjacency=adjacency(graph, [split], cpu),
+            utility=utility_target(self.utility, graph, [split], cpu),
+            secrets=[class_secret(name, graph, [split], self.adversary.knows, cpu) for name in names],
+            tradeoff=torch.tensor(self.tradeoff, dtype=torch.float64),
+        )
+        return [classes.shares for classes in known_classes(problem, self.in_channels_, [self.seed])]
+
+    def _key(self) -> str:
+        """What codes are drawn by: the weights, which are not released, so that nobody who knows the seed has it."""
+        weights = {name: value.cpu() for name, value in self.modules_["encoder"].state_dict().items()}
+        return hashlib.sha256(safetensors.torch.save(weights)).hexdigest()
 
     def _check(self, graph: Data, split: Split) -> None:
         self.check_settings()
@@ -286,6 +468,27 @@ class Veil:
                 f"the split is for {split.num_nodes} nodes and the graph has {graph.x.size(0)}: build it from this one."
             )
         split.check_links(graph)
+
+    def _check_encoder(self, encoder: nn.Module, problem: Problem, num_nodes: int) -> None:
+        inner = encoder.encoder if isinstance(encoder, CodeEncoder) else encoder
+        came, expected = (
+            tuple(embed(inner, problem.x, problem.adjacency).shape)[-2:],
+            (num_nodes, self._out_channels),
+        )
+        if came != expected:
+            raise GraphveilError(
+                f"encoder {spec_name(self.encoder)} gives embeddings of shape {came} where {expected} was expected: set"
+                " out_channels in the recipe to the encoder's own."
+            )
+
+    def _check_fits(self, graph: Data) -> None:
+        self._check_fitted()
+        check_graph(graph)
+        if graph.x.size(1) != self.in_channels_:
+            raise GraphveilError(
+                f"the graph has {graph.x.size(1)} features and the encoder was trained on {self.in_channels_}: give it"
+                " the same columns in the same order."
+            )
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "modules_"):
@@ -310,43 +513,55 @@ def start(veils: Sequence[Veil], graph: Data, splits: Sequence[Split]) -> Traini
     of_secrets = {numbered("adversary", number): secret.num_classes for number, secret in enumerate(secrets)}
     for veil in veils:
         veil.in_channels_ = graph.x.size(1)
+        veil.normalized_ = veil.recipe.normalize_features and are_counts(graph)
         veil.classes_ = {"utility": utility.num_classes, **of_secrets}
-    built = [veil._build(veil.in_channels_, veil.classes_) for veil in veils]
+        veil.code_shape_ = code_shape(first.recipe, graph.x.size(0), max(secret.num_classes for secret in secrets))
+    built = [veil._build() for veil in veils]
     modules = {part: stack([own[part] for own in built]).to(device) for part in built[0]}
     problem = Problem(
-        x=features(graph, splits, first.recipe.normalize_features, device),
+        x=features(graph, splits, first.normalized_, device),
         adjacency=adjacency(graph, splits, device),
         utility=utility,
         secrets=secrets,
-        objective=OBJECTIVES[first.objective],
         tradeoff=torch.tensor([veil.tradeoff for veil in veils], dtype=torch.float64, device=device).squeeze(),
     )
-    training = Training(problem, modules, first.recipe, first.adversary.steps, [veil.seed for veil in veils])
-    expected, came = (graph.x.size(0), first.recipe.out_channels), tuple(training.embed().shape)[-2:]
-    if came != expected:
-        raise GraphveilError(
-            f"encoder {spec_name(first.encoder)} gives embeddings of shape {came} where {expected} was expected: set"
-            " out_channels in the recipe to the encoder's own."
-        )
-    return training
+    first._check_encoder(modules["encoder"], problem, graph.x.size(0))
+    streams = Streams([veil.seed for veil in veils], first.recipe.rounds * first.recipe.inner_steps, device)
+    return Training(first._method(problem, modules, streams), first.recipe)
 
 
-def finish(veils: Sequence[Veil], training: Training, on_round: Callable[[Training], None] | None = None) -> None:
+def finish(
+    veils: Sequence[Veil],
+    training: Training,
+    graph: Data,
+    splits: Sequence[Split],
+    on_round: Callable[[Training], None] | None = None,
+) -> None:
     """Run a training to its end, and let each veil take over its run."""
     try:
         with veils[0].repeatable():
             training.run(on_round)
-    finally:  # a training that diverges, or is interrupted, leaves its last good state
-        with veils[0].repeatable():
-            spread = training.spread() if veils[0].recipe.noise else [[] for _ in veils]
-        for run, veil in enumerate(veils):
-            veil._keep(training, run, spread[run])
+    except DivergedError:
+        _hand_over(veils, training, graph, splits)  # the last good state
+        raise
+    _hand_over(veils, training, graph, splits)
+
+
+def _hand_over(veils: Sequence[Veil], training: Training, graph: Data, splits: Sequence[Split]) -> None:
+    for run, (veil, split) in enumerate(zip(veils, splits, strict=True)):
+        veil._keep(training, run, graph)
+        if veil.objective == CODES:
+            veil._release(graph, split)
 
 
 def versions() -> dict[str, str]:
     """The versions that a result depends on."""
     modules = (graphveil, torch, torch_geometric, numpy)
     return {module.__name__: str(module.__version__) for module in modules}
+
+
+def _node_names(graph: Data) -> Tensor:
+    return hashed_names("", node_ids(graph).cast(pa.string()).to_pylist())
 
 
 def _known_spec(kind: str, given: Spec | None, saved: str) -> Spec:

@@ -25,7 +25,7 @@ TABLE2 = [
     hidden("published", 0.90, 0.03, 0.84),
     hidden("minimax", 0.88, 0.31, 0.81),
     hidden("club", 0.75, 0.30, 0.37),
-    hidden("kernel", 0.72, 0.30, 0.39, flagged=0.4),
+    hidden("codes", 0.72, 0.30, 0.39, flagged=0.4),
 ]
 
 
@@ -33,7 +33,7 @@ def test_numbers_are_those_of_the_rows() -> None:
     text = findings({"table2": TABLE2})
     assert "the utility is at least the paper's less one point in 1 of 1 cells." in text
     assert (
-        "reproduced or better: 1 by `published`, 1 by `minimax`, 0 by `club`, 0 by `kernel`; by any of them 1." in text
+        "reproduced or better: 1 by `published`, 1 by `minimax`, 0 by `club`, 0 by `codes`; by any of them 1." in text
     )
     assert "That adversary reads 3.0 to 3.0 %" in text
     assert (
@@ -42,7 +42,7 @@ def test_numbers_are_those_of_the_rows() -> None:
     )
     assert "(`minimax`) that adversary reads 31.0 % on average over the cells, a fresh one 81.0 %" in text
     assert "In 1 of 5 rows the audit flags some of the runs" in text
-    assert "reads 39.0 % on average under `kernel` and 37.0 % under `club`" in text
+    assert "reads 39.0 % on average under `codes` and 37.0 % under `club`" in text
     assert "`club` is read less on cora gcn (37.0 to 39.0)" in text
     for absent in ("The floor", "ends of the figure", "50 exactly", "Table 3", "\n\n\n"):
         assert absent not in text
@@ -73,7 +73,7 @@ def test_the_floor_and_the_ties() -> None:
 
 
 def test_the_ends_of_the_figures() -> None:
-    figure = [hidden("kernel", 0.62, 0.3, 0.3, tradeoff=0.0), replace(PLAIN, variant="kernel", utility=exactly(0.9203))]
+    figure = [hidden("codes", 0.62, 0.3, 0.3, tradeoff=0.0), replace(PLAIN, variant="codes", utility=exactly(0.9203))]
     text = findings({"table2": [PLAIN], "figure2": figure})
     assert "At lambda 0 the utility is +12.0 to +12.0 points from guessing" in text
     assert "at lambda 1 it is the unprotected run's to within 0.03 points" in text

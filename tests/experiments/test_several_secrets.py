@@ -41,7 +41,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def sweep(folder: Path) -> Sweep:
     """The same command again; gives what it says."""
-    given = ["sweep", folder / "people", "--secret", "gender", "--secret", "city", "--tradeoff", ",".join(TRADEOFFS)]
+    given = ["sweep", folder / "people", "--objective", "club", "--secret", "gender", "--secret", "city"]
+    given += ["--tradeoff", ",".join(TRADEOFFS)]
     few = ["--seeds", "1", "--rounds", "25", "--jobs", "1", "--out", folder / "out"]
 
     def call() -> str:
@@ -107,7 +108,7 @@ def test_every_form_tells_the_secrets_apart(said: str, results: dict[float, dict
     ]
     _, *tables = (out / "sweep.md").read_text().split("### ")
     assert [table.split("\n")[0] for table in tables] == ["gender", "city"]
-    assert [table.count("\n| kernel | people | gcn |") for table in tables] == [3, 3]
+    assert [table.count("\n| club | people | gcn |") for table in tables] == [3, 3]
     assert (out / "sweep.tex").read_text().count(r"\begin{table}") == 2
     for tradeoff in TRADEOFFS:
         told = results[float(tradeoff)]
@@ -119,12 +120,12 @@ def test_every_form_tells_the_secrets_apart(said: str, results: dict[float, dict
 
 def test_the_page_has_the_curves_of_each_secret(said: str, folder: Path) -> None:
     page = parse(folder / "out" / "report.html")
-    assert page.all("h1")[0].text == "people, gcn, kernel: links kept, gender and city hidden"
+    assert page.all("h1")[0].text == "people, gcn, club: links kept, gender and city hidden"
     assert [one.text for one in page.all("h2")] == ["In short", "What is told of gender", "What is told of city"]
     for section, secret, classes in zip(page.all("section")[1:], ("gender", "city"), (2, 3), strict=True):
         assert f"Hidden: {secret} (accuracy), and" in section.text
         titles = [one.text for one in section.all("figcaption")]
-        assert sum("Trade-off curves: kernel" in title for title in titles) == 1
+        assert sum("Trade-off curves: club" in title for title in titles) == 1
         (places,) = (figure for figure in section.all("figure") if "Embeddings of people" in figure.text)
         (legend,) = (one for one in places.all("ul") if one.attributes.get("class") == "legend")
         assert len(legend.all("li")) == classes

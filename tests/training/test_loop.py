@@ -9,14 +9,21 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.models.layers import Affine
-from graphveil.training.loop import Secret, Training
+from graphveil.training.adversarial import Adversarial, Secret
+from graphveil.training.loop import Training
 from graphveil.training.objectives import cross_entropy, vclub
 from graphveil.training.targets import Examples, Rows
 from graphveil.veil import start
 
 
 def training(graph: Data, split: gv.Split, recipe: gv.Recipe, **arguments: object) -> Training:
-    return start([gv.Veil(recipe=recipe, device="cpu", **arguments)], graph, [split])  # type: ignore[arg-type]
+    settings = {"objective": "club", **arguments}
+    return start([gv.Veil(recipe=recipe, device="cpu", **settings)], graph, [split])  # type: ignore[arg-type]
+
+
+def game(run: Training) -> Adversarial:
+    assert isinstance(run.method, Adversarial)
+    return run.method
 
 
 def weights(module: nn.Module) -> list[Tensor]:
@@ -29,52 +36,32 @@ def same(before: list[Tensor], module: nn.Module) -> bool:
 
 def test_a_head_step_moves_its_head_and_nothing_else(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
     run = training(small, small_split, quick)
-    z = run.embed()
-    hide, keep = run.secrets[0].target.train(run.secrets[0].noise), run.problem.utility.train(run._noise)
+    z = game(run).embed()
+    hide, keep = (
+        game(run).secrets[0].target.train(game(run).secrets[0].noise),
+        game(run).problem.utility.train(game(run)._noise),
+    )
     for name, step in (
-        ("adversary", lambda: run._adversary_step(run.secrets[0], Rows(z, hide))),
-        ("utility", lambda: run._utility_step(z.clone(), keep)),
+        ("adversary", lambda: game(run)._adversary_step(game(run).secrets[0], Rows(z, hide))),
+        ("utility", lambda: game(run)._utility_step(z.clone(), keep)),
     ):
-        before = {p.name: weights(p.module) for p in run.players}
+        before = {p.name: weights(p.module) for p in game(run).players}
         step()
-        assert [p.name for p in run.players if not same(before[p.name], p.module)] == [name]
+        assert [p.name for p in game(run).players if not same(before[p.name], p.module)] == [name]
 
 
 def test_the_encoder_step_moves_the_encoder_only(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
     run = training(small, small_split, quick)
-    hide = run.secrets[0].target.train(run.secrets[0].noise)
-    before = {p.name: weights(p.module) for p in run.players}
-    run.encoder.module.train()
-    z = run.encoder.module(run.problem.x, run.problem.adjacency)
-    z.backward(run._secret_gradient(run.secrets[0], z.detach(), hide))
-    run.encoder.step()
-    assert [p.name for p in run.players if not same(before[p.name], p.module)] == ["encoder"]
-    assert all(p.grad is None for p in run.adversaries[0].parameters), "the adversary gets no gradient from the encoder"
-
-
-def test_players_see_embeddings_with_the_noise_of_a_release(
-    small: Data, small_split: gv.Split, quick: gv.Recipe
-) -> None:
-    """A tenth of each column's deviation, other noise in every step, and none of it reaches a gradient's way."""
-    run = training(small, small_split, quick.but(noise=0.1))
-    z = run.embed().requires_grad_()
-    blurred = run._blurred(z)
-    (gradient,) = torch.autograd.grad(blurred.sum(), z)
-    assert gradient.equal(torch.ones_like(z))
-    noise = ((blurred - z) / z.std(dim=0)).detach()
-    assert noise.std(dim=0) == pytest.approx(torch.full((4,), 0.1), rel=0.25)  # 150 draws a column
-    run.advance()
-    run.advance()
-    another = ((run._blurred(z) - z) / z.std(dim=0)).detach()
-    correlation = torch.corrcoef(torch.stack([noise.flatten(), another.flatten()]))[0, 1]
-    assert abs(correlation) < 0.2
-    assert training(small, small_split, quick.but(noise=0.1), tradeoff=1.0)._blurred(z) is z
-    seen = []
-    run._adversary_step = lambda _, rows: seen.append(rows.z) or (torch.zeros(()), torch.zeros(1))  # type: ignore
-    run.advance()
-    run.encoder.module.train()
-    clear = run.encoder.module(run.problem.x, run.problem.adjacency)  # the encoder has moved a step since
-    assert 0.03 < ((seen[0] - clear) / clear.std(dim=0)).std() < 0.5
+    hide = game(run).secrets[0].target.train(game(run).secrets[0].noise)
+    before = {p.name: weights(p.module) for p in game(run).players}
+    game(run).encoder.module.train()
+    z = game(run).encoder.module(game(run).problem.x, game(run).problem.adjacency)
+    z.backward(game(run)._secret_gradient(game(run).secrets[0], z.detach(), hide))
+    game(run).encoder.step()
+    assert [p.name for p in game(run).players if not same(before[p.name], p.module)] == ["encoder"]
+    assert all(p.grad is None for p in game(run).adversaries[0].parameters), (
+        "the adversary gets no gradient from the encoder"
+    )
 
 
 @pytest.mark.parametrize("utility", ["links", "labels"])
@@ -91,20 +78,20 @@ def test_lambda_one_is_plain_training_bit_for_bit(
     protected.run()
 
     torch.manual_seed(123)  # whatever the caller's generator holds
-    modules = (plain.encoder.module, plain.utility.module)
+    modules = (game(plain).encoder.module, game(plain).utility.module)
     optimizer = torch.optim.Adam([p for m in modules for p in m.parameters()], lr=0.01, fused=True)
-    target = plain.problem.utility
+    target = game(plain).problem.utility
     for number in range(recipe.rounds):
-        plain._clock.fill_(number)
-        examples = target.train(plain._noise)
-        z = modules[0](plain.problem.x, plain.problem.adjacency)
+        game(plain).streams.clock.fill_(number)
+        examples = target.train(game(plain)._noise)
+        z = modules[0](game(plain).problem.x, game(plain).problem.adjacency)
         loss = cross_entropy(target.log_probabilities(modules[1], Rows(z, examples)), examples.y)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         assert protected.records[0].history[number].utility_loss == loss.item()
-    assert same(weights(modules[0]), protected.encoder.module)
-    assert same(weights(modules[1]), protected.utility.module)
+    assert same(weights(modules[0]), game(protected).encoder.module)
+    assert same(weights(modules[1]), game(protected).utility.module)
 
 
 def test_at_lambda_one_the_adversary_cannot_change_a_bit(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
@@ -112,7 +99,7 @@ def test_at_lambda_one_the_adversary_cannot_change_a_bit(small: Data, small_spli
     weak = training(small, small_split, quick, tradeoff=1.0, adversary=gv.Adversary("linear", 1, "few"))
     strong.run()
     weak.run()
-    assert same(weights(strong.encoder.module), weak.encoder.module)
+    assert same(weights(game(strong).encoder.module), game(weak).encoder.module)
     assert strong.records[0].best_round == weak.records[0].best_round
 
 
@@ -134,10 +121,10 @@ def test_which_way_each_player_moves(objective: str) -> None:
     """Four nodes, two classes, a linear adversary: d CE / d z = (softmax - onehot) W' / n, worked out here by hand."""
     graph = Data(x=torch.ones(4, 1), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]), y=torch.tensor([0, 0, 1, 1]))
     run = hand_made(graph, objective)
-    z = run.embed()
-    examples = run.secrets[0].target.train(run.secrets[0].noise)
+    z = game(run).embed()
+    examples = game(run).secrets[0].target.train(game(run).secrets[0].noise)
     nodes, y = examples.index, examples.y
-    linear = run.adversaries[0].module.linear
+    linear = game(run).adversaries[0].module.linear
     assert isinstance(linear, Affine)
     w, b = linear.weight.detach().t().clone(), linear.bias.detach().clone()
 
@@ -145,7 +132,7 @@ def test_which_way_each_player_moves(objective: str) -> None:
     share = logits.exp() / logits.exp().sum(dim=1, keepdim=True)
     onehot = torch.eye(2)[y]
     ce_gradient = (share - onehot) @ w / len(y)  # of CE(g(z), y) at z
-    prior_gradient = (share - run.secrets[0].target.prior) @ w / len(y)  # of CE(g(z), prior) at z
+    prior_gradient = (share - game(run).secrets[0].target.prior) @ w / len(y)  # of CE(g(z), prior) at z
     expected = torch.zeros_like(z)
     expected[nodes] = {
         "published": -ce_gradient,
@@ -153,13 +140,13 @@ def test_which_way_each_player_moves(objective: str) -> None:
         "club": prior_gradient - ce_gradient,
         "entropy": prior_gradient,
     }[objective]
-    assert torch.allclose(run._secret_gradient(run.secrets[0], z, examples), expected, rtol=0, atol=1e-6)
+    assert torch.allclose(game(run)._secret_gradient(game(run).secrets[0], z, examples), expected, rtol=0, atol=1e-6)
 
     before = float(-(onehot * share.log()).sum() / len(y))
-    run.adversaries[0].optimizer = torch.optim.SGD(run.adversaries[0].parameters, lr=0.1)
+    game(run).adversaries[0].optimizer = torch.optim.SGD(game(run).adversaries[0].parameters, lr=0.1)
     rows = Rows(z.detach(), examples)
-    run._adversary_step(run.secrets[0], rows)
-    log_q = run.secrets[0].target.log_probabilities(run.adversaries[0].module, rows)
+    game(run)._adversary_step(game(run).secrets[0], rows)
+    log_q = game(run).secrets[0].target.log_probabilities(game(run).adversaries[0].module, rows)
     after = cross_entropy(log_q, y).item()
     assert (after > before) == (objective == "published"), "published ascends, the others descend"
 
@@ -200,20 +187,24 @@ def test_the_encoders_gradient_is_the_weighted_sum(small: Data, small_split: gv.
     """One round with plain SGD moves the encoder by -lr * (lambda * dU + (1 - lambda) * dS)."""
     recipe = quick.but(dropout=0.0, clip=1e9)
     run, twin = (training(small, small_split, recipe, tradeoff=0.3, objective="club", seed=4) for _ in range(2))
-    for player in run.players:
+    for player in game(run).players:
         player.optimizer = torch.optim.SGD(player.parameters, lr=0.5)
-    before = weights(run.encoder.module)
-    keep = run.problem.utility.train(run._noise)
-    hide = run.secrets[0].target.train(run.secrets[0].noise)
-    run._step(keep, [hide])
+    before = weights(game(run).encoder.module)
+    keep = game(run).problem.utility.train(game(run)._noise)
+    hide = game(run).secrets[0].target.train(game(run).secrets[0].noise)
+    game(run)._step(keep, [hide])
 
-    z = twin.encoder.module(twin.problem.x, twin.problem.adjacency)
+    z = game(twin).encoder.module(game(twin).problem.x, game(twin).problem.adjacency)
     kept, hidden = Rows(z, keep), Rows(z, hide)
-    utility = cross_entropy(twin.problem.utility.log_probabilities(twin.utility.module, kept), keep.y)
-    log_q = run.secrets[0].target.log_probabilities(run.adversaries[0].module, hidden)  # the adversary after its steps
-    secret = vclub(log_q, hide.y, run.secrets[0].target.prior)
+    utility = cross_entropy(game(twin).problem.utility.log_probabilities(game(twin).utility.module, kept), keep.y)
+    log_q = (
+        game(run).secrets[0].target.log_probabilities(game(run).adversaries[0].module, hidden)
+    )  # the adversary after its steps
+    secret = vclub(log_q, hide.y, game(run).secrets[0].target.prior)
     (0.3 * utility + 0.7 * secret).backward()
-    for old, new, like in zip(before, run.encoder.module.parameters(), twin.encoder.module.parameters(), strict=True):
+    for old, new, like in zip(
+        before, game(run).encoder.module.parameters(), game(twin).encoder.module.parameters(), strict=True
+    ):
         assert like.grad is not None
         assert torch.allclose(new, old - 0.5 * like.grad, rtol=1e-4, atol=1e-6)
 
@@ -222,7 +213,7 @@ def test_inner_steps_repeat_on_the_same_examples(small: Data, small_split: gv.Sp
     """I = 3 makes three encoder steps a round: Adam has counted them."""
     run = training(small, small_split, quick.but(inner_steps=3, rounds=2), adversary=gv.Adversary(steps=4))
     run.run()
-    steps = {p.name: int(next(iter(p.optimizer.state.values()))["step"]) for p in run.players}
+    steps = {p.name: int(next(iter(p.optimizer.state.values()))["step"]) for p in game(run).players}
     assert steps == {"encoder": 6, "utility": 6, "adversary": 24}
 
 
@@ -237,7 +228,7 @@ def test_selection_looks_at_validation_only(small: Data, small_split: gv.Split, 
     other.run()
     record, twin = run.records[0], other.records[0]
     assert [r.score for r in record.history[2::3]] == [r.score for r in twin.history[2::3]]
-    assert same(weights(run.encoder.module), other.encoder.module)
+    assert same(weights(game(run).encoder.module), game(other).encoder.module)
     evaluated = {r.round: r.score for r in record.history if not math.isnan(r.score) and r.round > quick.warmup}
     assert record.best_score == max(evaluated.values())
     assert record.best_round == min(r for r, score in evaluated.items() if score == record.best_score)
@@ -265,14 +256,14 @@ def test_divergence_names_the_round_and_keeps_the_last_good_state(
 ) -> None:
     """With something to hide no round is selected before the warm-up is over: the last finite state is kept then."""
     recipe = gv.Recipe(rounds=50, hidden_channels=8, out_channels=4, evaluate_every=2, warmup=20)
-    veil = gv.Veil(tradeoff=tradeoff, recipe=recipe, device="cpu")
+    veil = gv.Veil(tradeoff=tradeoff, objective="club", recipe=recipe, device="cpu")
     good: dict[int, Tensor] = {}
 
     def poison(run: Training) -> None:
-        good[run.round] = run.embed()
+        good[run.round] = game(run).embed()
         if run.round == 7:
             with torch.no_grad():
-                next(iter(run.encoder.module.parameters())).fill_(float("nan"))
+                next(iter(game(run).encoder.module.parameters())).fill_(float("nan"))
 
     with pytest.raises(gv.DivergedError, match="diverged in round 8"):
         veil.fit(small, small_split, on_round=poison)
@@ -308,15 +299,16 @@ def test_a_run_that_hides_nothing_is_not_probed_and_not_hurt_in_a_batch(small: D
     """Whatever the secret's gradient is, infinite for one, it is none of the affair of a run at trade-off 1."""
     splits = [gv.Split.proportional(small, seed) for seed in (0, 1)]
     batch = [
-        gv.Veil(recipe=quick, seed=seed, tradeoff=tradeoff, device="cpu") for seed, tradeoff in ((0, 1.0), (1, 0.5))
+        gv.Veil(objective="club", recipe=quick, seed=seed, tradeoff=tradeoff, device="cpu")
+        for seed, tradeoff in ((0, 1.0), (1, 0.5))
     ]
     run = start(batch, small, splits)
-    real = run._secret_gradient
+    real = game(run)._secret_gradient
 
     def broken(secret: Secret, z: Tensor, examples: Examples) -> Tensor:
         return real(secret, z, examples) * torch.tensor([torch.nan, 1.0])[:, None, None]
 
-    run._secret_gradient = broken  # type: ignore[method-assign]
+    game(run)._secret_gradient = broken  # type: ignore[method-assign]
     run.run()
     assert [record.diverged for record in run.records] == [None, None]
     probes = [
@@ -330,7 +322,7 @@ def score(run: Training, utility: float, adversary: float, probe: float | None =
     kept, read, probed = (
         torch.tensor(one).double() for one in (utility, adversary, adversary if probe is None else probe)
     )
-    return float(run._score(kept, [read], [probed]))
+    return float(game(run)._score(kept, [read], [probed]))
 
 
 def test_every_secret_counts_in_full(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
@@ -338,29 +330,31 @@ def test_every_secret_counts_in_full(small: Data, small_split: gv.Split, quick: 
     arguments = {"objective": "club", "tradeoff": 0.0, "seed": 3}
     alone, other = (training(small, small_split, quick, secret=name, **arguments) for name in ("labels", "secret"))
     both = training(small, small_split, quick, secret=["labels", "secret"], **arguments)
-    other.secrets[0].adversary.module.load_state_dict(both.adversaries[1].module.state_dict())
-    z = both.embed()
+    game(other).secrets[0].adversary.module.load_state_dict(game(both).adversaries[1].module.state_dict())
+    z = game(both).embed()
     gradients = [
-        run._secret_gradient(secret, z.clone(), secret.target.train(secret.noise))
+        game(run)._secret_gradient(secret, z.clone(), secret.target.train(secret.noise))
         for run in (both, alone, other)
-        for secret in run.secrets
+        for secret in game(run).secrets
     ]
     assert gradients[0].equal(gradients[2])
     assert gradients[1].equal(gradients[3])
-    before = weights(both.encoder.module)
+    before = weights(game(both).encoder.module)
     gained: list[Tensor] = []
 
     def watch(module: nn.Module, given: object, z: Tensor) -> None:
         z.register_hook(gained.append)
 
-    both.encoder.module.register_forward_hook(watch)
-    both.adversary_steps = 1
-    for player in both.adversaries:
+    game(both).encoder.module.register_forward_hook(watch)
+    game(both).adversary_steps = 1
+    for player in game(both).adversaries:
         player.optimizer = torch.optim.SGD(player.parameters, lr=0.0)
-    both.encoder.module.eval()  # no dropout, so that z is the z above
-    both._step(both.problem.utility.train(both._noise), [one.target.train(one.noise) for one in both.secrets])
+    game(both).encoder.module.eval()  # no dropout, so that z is the z above
+    game(both)._step(
+        game(both).problem.utility.train(game(both)._noise), [one.target.train(one.noise) for one in game(both).secrets]
+    )
     assert torch.allclose(gained[0], gradients[0] + gradients[1], rtol=1e-5, atol=1e-8)
-    assert not same(before, both.encoder.module)
+    assert not same(before, game(both).encoder.module)
 
 
 def test_of_several_secrets_the_best_told_one_selects(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
@@ -372,7 +366,9 @@ def test_of_several_secrets_the_best_told_one_selects(small: Data, small_split: 
     m = float(torch.bincount(y).max() / y.numel())
     for links, secret in ((0.9, m), (0.5, m + 0.8 * (1 - m))):
         readings = [torch.tensor(links).double(), torch.tensor(secret).double()]
-        assert float(run._score(kept, readings, [chance, torch.tensor(m).double()])) == pytest.approx(0.6 - 0.4 * 0.8)
+        assert float(game(run)._score(kept, readings, [chance, torch.tensor(m).double()])) == pytest.approx(
+            0.6 - 0.4 * 0.8
+        )
 
 
 def test_the_callers_randomness_is_left_as_it_was(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from graphveil.training.objectives import (
-    OBJECTIVES,
+    ADVERSARIAL,
     cross_entropy,
     negative_cross_entropy,
     prior_divergence,
@@ -72,7 +72,7 @@ def test_cross_entropy_is_the_mean_of_minus_log_q() -> None:
 
 
 def test_only_published_has_the_adversary_ascend() -> None:
-    assert [name for name, objective in OBJECTIVES.items() if objective.adversary_ascends] == ["published"]
+    assert [name for name, objective in ADVERSARIAL.items() if objective.adversary_ascends] == ["published"]
 
 
 def test_published_is_minimax_until_a_probability_is_below_the_guard() -> None:

@@ -71,7 +71,7 @@ class Cell:
 
     def veil(self) -> Veil:
         """The estimator of this cell."""
-        recipe = default_recipe(self.utility, self.encoder, self.objective)
+        recipe = default_recipe(self.utility, self.encoder, self.objective, self.secrets)
         recipe = recipe.but(rounds=self.length * recipe.rounds, patience=self.length * recipe.patience)
         if self.rounds is not None:
             recipe = recipe.but(rounds=self.rounds, warmup=0)
@@ -176,8 +176,8 @@ def finish(trained: Trained, folder: Path) -> None:
 
 
 def curve(history: Sequence[Round], name: str) -> list[float | None]:
-    """A column of the history, in the rounds that were evaluated."""
-    values = [done.row()[name] for done in history if not math.isnan(done.utility)]
+    """A column of the history, in the rounds that were evaluated; all None where there is no such column."""
+    values = [done.row().get(name, math.nan) for done in history if not math.isnan(done.utility)]
     return [None if math.isnan(value) else round(value, 4) for value in values]
 
 

@@ -29,7 +29,7 @@ def findings(tables: Tables) -> str:
             _protocol(rows),
             _sign(rows),
             _second_term(rows),
-            _kernel(rows),
+            _default(rows),
             _floor(rows),
             _collapse(rows),
             _ends(rows, curve),
@@ -153,19 +153,19 @@ def _second_term(rows: Sequence[Row]) -> str:
     )
 
 
-def _kernel(rows: Sequence[Row]) -> str:
-    pairs = _side_by_side(rows, "club", "kernel")
+def _default(rows: Sequence[Row]) -> str:
+    pairs = _side_by_side(rows, "club", "codes")
     if not pairs:
         return ""
     behind = [
-        f"{_named(kernel)} ({percent(club.fresh.value)} to {percent(kernel.fresh.value)})"
-        for club, kernel in pairs
-        if club.fresh.value < kernel.fresh.value
+        f"{_named(codes)} ({percent(club.fresh.value)} to {percent(codes.fresh.value)})"
+        for club, codes in pairs
+        if club.fresh.value < codes.fresh.value
     ]
     return (
-        f"**Our default.** A fresh attacker reads {_mean(pairs, 1, 'fresh')} % on average under `kernel` and"
+        f"**Our default.** A fresh attacker reads {_mean(pairs, 1, 'fresh')} % on average under `codes` and"
         f" {_mean(pairs, 0, 'fresh')} % under `club`, at a utility of {_mean(pairs, 1, 'utility')} and"
-        f" {_mean(pairs, 0, 'utility')} %; guessing reads {100 * fmean(kernel.chance for _, kernel in pairs):.1f} %."
+        f" {_mean(pairs, 0, 'utility')} %; guessing reads {100 * fmean(codes.chance for _, codes in pairs):.1f} %."
         + (f" `club` is read less on {'; '.join(behind)}." if behind else "")
         + (" On average it is the better hider here, and the worse keeper." if _club_hides_and_loses(pairs) else "")
     )
@@ -173,7 +173,7 @@ def _kernel(rows: Sequence[Row]) -> str:
 
 def _club_hides_and_loses(pairs: Sequence[tuple[Row, Row]]) -> bool:
     fresh, utility = (
-        fmean(getattr(club, column).value - getattr(kernel, column).value for club, kernel in pairs)
+        fmean(getattr(club, column).value - getattr(codes, column).value for club, codes in pairs)
         for column in ("fresh", "utility")
     )
     return fresh < 0 and utility < 0

@@ -13,7 +13,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from graphveil.models import lorentz
 from graphveil.models.layers import Dropout, Features, Linear, times
-from graphveil.models.sparse import Adjacency, Pattern, SparseMatrix, attention_shares, weighted_product
+from graphveil.models.sparse import Adjacency, SparseMatrix, attention_shares, weighted_product
 
 
 class GCN(nn.Module):
@@ -71,8 +71,8 @@ class GAT(nn.Module):
 
     def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
         matrix = adjacency.normalized
-        h = self.first(self.drop_x(x), matrix.pattern).flatten(-2) + self.bias_first[..., None, :]
-        z = self.second(self.drop_h(F.elu(h)), matrix.pattern).mean(dim=-2) + self.bias_second[..., None, :]
+        h = self.first(self.drop_x(x), adjacency).flatten(-2) + self.bias_first[..., None, :]
+        z = self.second(self.drop_h(F.elu(h)), adjacency).mean(dim=-2) + self.bias_second[..., None, :]
         return smooth(z, matrix, self.smoothing, self.restart)
 
 
@@ -103,8 +103,8 @@ class HGCN(nn.Module):
 
     def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
         matrix = adjacency.normalized
-        h = self.drop_h.relu(self.first(self.drop_x(x), matrix))
-        return smooth(self.second(h, matrix), matrix, self.smoothing, self.restart)
+        h = self.drop_h.relu(self.first(self.drop_x(x), adjacency))
+        return smooth(self.second(h, adjacency), matrix, self.smoothing, self.restart)
 
 
 class Attention(nn.Module):
@@ -119,11 +119,12 @@ class Attention(nn.Module):
         for parameter in self.parameters():
             nn.init.xavier_uniform_(parameter)
 
-    def forward(self, x: Features, pattern: Pattern) -> Tensor:
+    def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
+        pattern = adjacency.normalized.pattern
         h = times(x, self.weight).unflatten(-1, self.sender.shape[-2:])
         heads = self.sender.size(-2)
         scores = [(h * way[..., None, :, :]).sum(-1).reshape(-1, heads) for way in (self.sender, self.receiver)]
-        share = attention_shares(scores[0], scores[1], pattern)
+        share = attention_shares(scores[0], scores[1], pattern, present=adjacency.present)
         return weighted_product(self.drop_share(share), pattern, h)
 
 
@@ -138,14 +139,15 @@ class HyperbolicLayer(nn.Module):
         if self.scorer is not None:
             nn.init.xavier_uniform_(self.scorer)
 
-    def forward(self, v: Features, matrix: SparseMatrix) -> Tensor:
+    def forward(self, v: Features, adjacency: Adjacency) -> Tensor:
+        matrix = adjacency.normalized
         c = F.softplus(self.raw_curvature)[..., None, None]
         tangent = self.linear(v)
         points = lorentz.translate(lorentz.exp0(tangent, c), self.linear.bias[..., None, :], c)
         if self.scorer is None:
             return lorentz.log0(lorentz.centroid(matrix, points, c), c)
         sender, receiver = (tangent @ self.scorer.mT).reshape(-1, 2).unbind(dim=1)
-        share = attention_shares(sender[:, None], receiver[:, None], matrix.pattern)
+        share = attention_shares(sender[:, None], receiver[:, None], matrix.pattern, present=adjacency.present)
         total = weighted_product(share.double(), matrix.pattern, lorentz.ambient(points, c)[..., None, :]).squeeze(-2)
         return lorentz.log0(lorentz.to_hyperboloid(total, c).to(points.dtype), c)
 

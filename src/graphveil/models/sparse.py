@@ -132,11 +132,13 @@ class Adjacency:
 
     Args:
         normalized: D^-1/2 (A + I) D^-1/2 of Kipf and Welling.
-        edge_index: the links alone, for encoders written for PyG's layers.
+        edge_index: the links alone, for encoders written for PyG's layers; all of them, whatever is present.
+        present: (entries,) which entries of the pattern there are; None is all.
     """
 
     normalized: SparseMatrix
     edge_index: Tensor
+    present: Tensor | None = None
 
     @classmethod
     def from_edge_index(cls, edge_index: Tensor, num_nodes: int) -> "Adjacency":
@@ -150,10 +152,43 @@ class Adjacency:
         values = scale.index_select(0, row).mul_(scale.index_select(0, col))
         return cls(SparseMatrix(pattern, values), edge_index)
 
+    @cached_property
+    def link(self) -> Tensor:
+        """Which link each entry is, (entries,): 1, 2, ... in ascending order of (smaller, larger end); 0 is a loop."""
+        pattern = self.normalized.pattern
+        row, col = pattern.row.long(), pattern.col.long()
+        pairs = torch.minimum(row, col) * pattern.shape[1] + torch.maximum(row, col)
+        link: Tensor = torch.unique(pairs.where(row != col, -1), return_inverse=True)[1]
+        return link
 
-def attention_shares(sender: Tensor, receiver: Tensor, pattern: Pattern, slope: float = 0.2) -> Tensor:
-    """softmax over j of leaky_relu(receiver_i + sender_j), (entries, heads) from two (nodes, heads)."""
-    shares: Tensor = _AttentionShares.apply(sender, receiver, pattern, slope)  # type: ignore[no-untyped-call]
+    @property
+    def degree(self) -> Tensor:
+        """The links of each node, and one for itself, (nodes,) float32."""
+        crow = self.normalized.pattern.crow
+        return crow.diff().float() if self.present is None else _segment_sum(self.present.float(), crow)
+
+    def thinned(self, kept: Tensor) -> "Adjacency":
+        """With some links only, normalised anew; loops stay.
+
+        Args:
+            kept: (links,) 1 or 0, in the order of `link`.
+        """
+        pattern = self.normalized.pattern
+        present = torch.cat([kept.new_ones(1), kept]).index_select(0, self.link).float()
+        scale = _segment_sum(present, pattern.crow).rsqrt()
+        values = present * scale.index_select(0, pattern.row) * scale.index_select(0, pattern.col)
+        return Adjacency(self.normalized.with_values(values), self.edge_index, present > 0)
+
+
+def attention_shares(
+    sender: Tensor, receiver: Tensor, pattern: Pattern, slope: float = 0.2, present: Tensor | None = None
+) -> Tensor:
+    """softmax over j of leaky_relu(receiver_i + sender_j), (entries, heads) from two (nodes, heads).
+
+    Args:
+        present: (entries,) those that take part; every row has one.
+    """
+    shares: Tensor = _AttentionShares.apply(sender, receiver, pattern, slope, present)  # type: ignore[no-untyped-call]
     return shares
 
 
@@ -240,10 +275,14 @@ class _Multiply(torch.autograd.Function):
 
 class _AttentionShares(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, sender: Tensor, receiver: Tensor, pattern: Pattern, slope: float) -> Tensor:
+    def forward(
+        ctx: Any, sender: Tensor, receiver: Tensor, pattern: Pattern, slope: float, present: Tensor | None
+    ) -> Tensor:
         raw = receiver.index_select(0, pattern.row).add_(sender.index_select(0, pattern.col))
         negative = raw < 0
         scores = torch.where(negative, raw * slope, raw)
+        if present is not None:
+            scores = scores.where(present[:, None], -torch.inf)
         highest = torch.segment_reduce(scores, "max", offsets=pattern.crow, unsafe=True)
         share = scores.sub_(highest.index_select(0, pattern.row)).exp_()
         share /= _segment_sum(share, pattern.crow).index_select(0, pattern.row)
@@ -252,7 +291,7 @@ class _AttentionShares(torch.autograd.Function):
         return share
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         share, negative = ctx.saved_tensors
         pattern = ctx.pattern
         weighted = share * gradient
@@ -260,7 +299,7 @@ class _AttentionShares(torch.autograd.Function):
         d_scores = weighted - share * total.index_select(0, pattern.row)
         d_scores = torch.where(negative, d_scores * ctx.slope, d_scores)
         d_sender = _segment_sum(_transposed_values(pattern, d_scores), pattern.transposed.crow)
-        return d_sender, _segment_sum(d_scores, pattern.crow), None, None
+        return d_sender, _segment_sum(d_scores, pattern.crow), None, None, None
 
 
 class _WeightedProduct(torch.autograd.Function):

@@ -14,10 +14,15 @@ from torch.nn.modules.dropout import _DropoutNd
 
 
 def is_batched(module: nn.Module) -> bool:
-    """Whether the class itself, not a parent of it, says that it can be stacked, and nothing in it says otherwise."""
+    """Whether the class itself, not a parent of it, says that it can be stacked, and nothing in it says otherwise.
+
+    A module that wraps an encoder can be stacked if the encoder can.
+    """
     promised = vars(type(module)).get("batched", False) is True
     own_dropout = any(isinstance(part, _DropoutNd) for part in module.modules())
-    return promised and not own_dropout and not list(module.buffers())
+    wrapped = getattr(module, "encoder", None)
+    inner = is_batched(wrapped) if isinstance(wrapped, nn.Module) else True
+    return promised and inner and not own_dropout and not list(module.buffers())
 
 
 def stack(modules: Sequence[nn.Module]) -> nn.Module:

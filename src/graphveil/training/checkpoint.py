@@ -17,7 +17,8 @@ from torch import Tensor
 from graphveil.errors import GraphveilError
 from graphveil.files import write_tensors
 from graphveil.training.history import Record, Round
-from graphveil.training.loop import Player, Training
+from graphveil.training.loop import Training
+from graphveil.training.players import Player
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +27,7 @@ def save_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
     """Write the state of `training`; `fingerprint` says what was trained on what."""
     tensors = {f"now/{k}": v for k, v in training.state().items()}
     tensors |= {f"best/{k}": v for k, v in training.best.items()}
-    tensors |= {f"optimizer/{p.name}/{k}": v for p in training.players for k, v in _optimizer_state(p).items()}
+    tensors |= {f"optimizer/{p.name}/{k}": v for p in training.method.players for k, v in _optimizer_state(p).items()}
     training.record_losses()
     for run, record in enumerate(training.records):
         rows = [list(done.row().values()) for done in record.history]
@@ -46,7 +47,7 @@ def load_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
     training.load_state({k.removeprefix("now/"): v for k, v in tensors.items() if k.startswith("now/")})
     device = next(iter(training.best.values())).device
     training.best = {k.removeprefix("best/"): v.to(device) for k, v in tensors.items() if k.startswith("best/")}
-    for player in training.players:
+    for player in training.method.players:
         _load_optimizer(player, tensors)
     training.round = int(tensors["round"])
     training.records = []

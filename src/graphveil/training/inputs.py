@@ -36,6 +36,12 @@ def features(graph: Data, splits: Sequence[Split], normalize: bool, device: torc
     return x if runs == 1 else x.expand(runs, -1, -1)
 
 
+def are_counts(graph: Data) -> bool:
+    """Whether no feature is negative, so that a row can be divided by its sum."""
+    x: Tensor = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
+    return x.numel() == 0 or bool(x.min() >= 0)
+
+
 def adjacency(graph: Data, splits: Sequence[Split], device: torch.device) -> Adjacency:
     """The links messages pass along: each split's message edges, or without a split all links of the graph."""
     num_nodes = graph.x.size(0)

@@ -3,7 +3,7 @@
 All take log q(class | z) of the adversary, (..., n, classes), the true classes (..., n), and the prior p(y),
 (..., classes), and return what the *encoder minimises* for the secret's sake, weighted by 1 - lambda, one number a run.
 The adversary itself always works on the cross-entropy: it descends it, except under `published`, where it ascends it as
-the paper's appendix prints. `kernel` asks no adversary at all: see `graphveil.training.kernel`.
+the paper's appendix prints. `codes` asks no adversary at all: see `graphveil.training.codes`.
 """
 
 import math
@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
-
-from graphveil.training.kernel import RIDGE
 
 LEAST_PROBABILITY = 1e-7
 """The usual guard of a cross-entropy: a probability below counts as this, and has no gradient."""
@@ -60,23 +58,23 @@ def saturated_cross_entropy(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Objective:
-    """What the encoder minimises for the secret's sake (None: the kernel's nats), and what the adversary does.
+    """What the encoder minimises for the secret's sake, and what the adversary does.
 
     Args:
         adversary_ascends: its own loss, with saturating probabilities.
-        noise: on embeddings, by default. The kernel's ridge, added to variances of one, hides from its reader what
-            noise of that variance would hide from every reader; so that much noise is released.
     """
 
-    secret_term: Callable[[Tensor, Tensor, Tensor], Tensor] | None
+    secret_term: Callable[[Tensor, Tensor, Tensor], Tensor]
     adversary_ascends: bool = False
-    noise: float = 0.0
 
 
-OBJECTIVES: Mapping[str, Objective] = {
-    "kernel": Objective(None, noise=math.sqrt(RIDGE)),
+CODES = "codes"
+"""The objective that is none of these: exact information over discrete codes."""
+ADVERSARIAL: Mapping[str, Objective] = {
     "club": Objective(vclub),
     "entropy": Objective(prior_divergence),
     "minimax": Objective(negative_cross_entropy),
     "published": Objective(saturated_cross_entropy, adversary_ascends=True),
 }
+OBJECTIVES = (CODES, *ADVERSARIAL)
+"""All by name."""

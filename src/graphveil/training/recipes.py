@@ -1,14 +1,17 @@
 """How to train: every number that decides a result, in one visible place."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from graphveil.data.split import Knowledge
 from graphveil.errors import GraphveilError, unknown
 from graphveil.models.build import ENCODERS, Spec, spec_name
-from graphveil.training.objectives import OBJECTIVES
+from graphveil.training.objectives import CODES
+
+MOST_CODES = 1024
+"""Tables of codes have as many rows and columns as there are codes."""
 
 
 @dataclass(frozen=True)
@@ -21,14 +24,22 @@ class Recipe:
         hidden_channels, out_channels, dropout: of the encoder; `encoder_options` are passed on to it as well.
         head: the utility's head.
         weight_decay: on the encoder's weights. clip: largest gradient norm of any of the three players.
-        normalize_features: divide each node's features by their sum.
+        normalize_features: divide each node's features by their sum, if none is negative.
         patience: rounds without a better validation score before stopping.
         warmup: rounds before the first may be selected when something is hidden; the adversary is still naive then.
         evaluate_every: rounds between two looks at the validation part.
         deterministic: on a GPU take only kernels that repeat themselves bit for bit, at some cost; a CPU always does.
-        noise: on embeddings, in training and when they are released, where something is hidden: a share of each
-            column's deviation. It covers directions that hardly vary, where a linear reader looks and training does
-            not.
+        code_groups, code_size: of `codes`: how many groups of how many values make a code; a size of None is chosen
+            from the numbers of nodes and classes.
+        code_scale, code_degree: of `codes`: what logits are multiplied by, and whether a node's number of links counts
+            in them.
+        edge_dropout: of `codes`: the share of the links that messages do not pass along in a round.
+        secret_weight: of `codes`: what a nat of a secret costs in nats of the utility, at a trade-off of 1/2; it is
+            raised from `first_weight` over `ramp` rounds.
+        leak_limit: of `codes`: how far the best rule from code to class may lie above guessing, at a trade-off of 1/2.
+            States within it are selected first, and codes are merged until it holds.
+        student_channels, crossfit: of `codes` where links are hidden: the width of the student, and the share of
+            cross-fitted answers; see `graphveil.training.distil`.
     """
 
     rounds: int = 300
@@ -48,7 +59,17 @@ class Recipe:
     warmup: int = 100
     evaluate_every: int = 5
     deterministic: bool = False
-    noise: float = 0.0
+    code_groups: int = 3
+    code_size: int | None = None
+    code_scale: float = 1.0
+    code_degree: bool = False
+    edge_dropout: float = 0.33
+    secret_weight: float = 8.0
+    first_weight: float = 0.3
+    ramp: int = 300
+    leak_limit: float = 0.02
+    student_channels: int = 64
+    crossfit: float = 0.5
 
     def __post_init__(self) -> None:
         for name in (
@@ -58,13 +79,20 @@ class Recipe:
             "out_channels",
             "patience",
             "evaluate_every",
+            "code_groups",
         ):
             _positive(name, getattr(self, name), whole=True)
-        for name in ("lr_utility", "lr_adversary", "lr_encoder", "clip"):
+        for name in ("lr_utility", "lr_adversary", "lr_encoder", "clip", "secret_weight", "first_weight", "code_scale"):
             _positive(name, getattr(self, name), whole=False)
-        if not 0 <= self.dropout < 1:
-            raise GraphveilError(f"dropout={self.dropout}: expected a number from 0 to 1, and below 1.")
-        for name in ("weight_decay", "warmup", "noise"):
+        for name in ("dropout", "edge_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise GraphveilError(f"{name}={getattr(self, name)}: expected a number from 0 to 1, and below 1.")
+        if self.code_size is not None and not 2 <= self.code_size**self.code_groups <= MOST_CODES:
+            raise GraphveilError(
+                f"code_size={self.code_size} and code_groups={self.code_groups} make"
+                f" {self.code_size**self.code_groups:,} codes: expected 2 to {MOST_CODES:,}."
+            )
+        for name in ("weight_decay", "warmup", "ramp", "leak_limit", "crossfit"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise GraphveilError(f"{name}={getattr(self, name)}: expected a number of at least 0.")
 
@@ -83,11 +111,13 @@ class Recipe:
             name, equals, text = setting.partition("=")
             if not equals:
                 raise GraphveilError(f"{setting!r} is not a setting: expected name=value, such as rounds=500.")
-            kind = type(getattr(self, name, None))
+            kind = int if name == "code_size" else type(getattr(self, name, None))
             try:
                 changes[name] = _PARSERS[kind](text)
             except (KeyError, ValueError) as error:
-                known = [f.name for f in fields(self) if type(getattr(self, f.name)) in _PARSERS]
+                known = [
+                    f.name for f in fields(self) if f.name == "code_size" or type(getattr(self, f.name)) in _PARSERS
+                ]
                 if name not in known:
                     raise unknown("setting", name, known) from error
                 raise GraphveilError(f"{setting!r} cannot be read: {name} is {_KINDS[kind]}.") from error
@@ -184,12 +214,31 @@ RECIPES: Mapping[tuple[str, str], Recipe] = {
 }
 """By kind of utility and encoder; an encoder of your own starts from GCN's."""
 
+_CODES = Recipe(
+    rounds=800,
+    lr_encoder=0.01,
+    hidden_channels=64,
+    out_channels=32,
+    dropout=0.5,
+    patience=800,
+    warmup=400,
+    evaluate_every=20,
+    ramp=400,
+)
+CODE_RECIPES: Mapping[str, Recipe] = {
+    "gcn": _CODES,
+    "gat": _CODES.but(encoder_options={"heads": 1, "attention_dropout": 0.3}, code_scale=8.0, code_degree=True),
+    "hgcn": _CODES.but(code_scale=5.0, code_degree=True),
+}
+"""By encoder, for codes that keep links or a class and hide classes."""
 
-def default_recipe(utility: str, encoder: Spec, objective: str) -> Recipe:
-    """The recipe of a utility and an encoder, with the noise of an objective."""
+
+def default_recipe(utility: str, encoder: Spec, objective: str, secrets: Sequence[str] = ("labels",)) -> Recipe:
+    """The recipe of what is kept, what is hidden, and how."""
+    by_codes = objective == CODES and "links" not in secrets
     kind = "links" if utility == "links" else "classes"
-    noise = OBJECTIVES[objective].noise if objective in OBJECTIVES else 0.0  # a wrong name is told when it is used
+    recipes = CODE_RECIPES if by_codes else {name: RECIPES[kind, name] for name in ENCODERS}
     for name, cls in ENCODERS.items():
         if encoder in (name, cls) or isinstance(encoder, cls) or encoder == spec_name(cls):
-            return RECIPES[kind, name].but(noise=noise)
-    return RECIPES[kind, "gcn"].but(encoder_options={}, noise=noise)
+            return recipes[name]
+    return recipes["gcn"].but(encoder_options={})

@@ -1,17 +1,20 @@
-"""What is left of the utility on the test part, and what the adversaries that were trained along read there."""
+"""What is left of the utility on the test part, and what the readers that belong to a training read there."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
+from graphveil.models.codes import CodeBook
+from graphveil.training.counts import code_shares, link_scores, pair_scores, rule_accuracy
 from graphveil.training.history import numbered
-from graphveil.training.targets import Target, answers, auc, guessing, judged, reading
+from graphveil.training.targets import Links, NodeClasses, Target, answers, auc, guessing, judged, reading
 
 
 @dataclass(frozen=True)
 class Joint:
-    """What the adversary that was trained along reads of a secret, where guessing reads `chance`.
+    """What the adversary that was trained along, or a rule counted on codes, reads of a secret; guessing has `chance`.
 
     `rounded` ranks pairs by float32 probabilities, as an AUC is usually computed, and not by logits. The two differ
     where the adversary is so sure of itself that its probabilities are all 0 or 1: ties are half right.
@@ -22,11 +25,10 @@ class Joint:
     value: float
     rounded: float
     chance: float
+    reader: str = "joint adversary"
 
     def __str__(self) -> str:
-        return (
-            f"the joint adversary reads {self.value:.2%} {self.metric} of {self.secret} (guessing: {self.chance:.2%})"
-        )
+        return f"the {self.reader} reads {self.value:.2%} {self.metric} of {self.secret} (guessing: {self.chance:.2%})"
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,36 @@ def score(z: Tensor, heads: Mapping[str, nn.Module], utility: Target, secrets: M
         utility_chance=float(guessing(utility, utility.test)),
         secrets=tuple(joint),
     )
+
+
+def score_codes(codes: Tensor, book: CodeBook, utility: Target, secrets: Mapping[str, Target]) -> Score:
+    """Readings of released codes: the utility by products, or by the largest entries, of their rows.
+
+    A secret is read by a rule that is counted on what the defender knows: no adversary was trained along.
+
+    Args:
+        codes: (n,).
+    """
+    z, test = book.rows[codes], utility.test
+    if isinstance(utility, Links):
+        one, other = test.index
+        value = float(auc((z[one] * book.signs * z[other]).sum(dim=-1), test.y))
+    else:
+        value = float((z[test.index].argmax(dim=-1) == test.y).double().mean())
+    counted = [_counted(name, secret, codes, len(book.rows)) for name, secret in secrets.items()]
+    return Score(value, utility.metric, float(guessing(utility, test)), tuple(counted))
+
+
+def _counted(name: str, secret: Target, codes: Tensor, num_codes: int) -> Joint:
+    if isinstance(secret, NodeClasses):
+        value = float(rule_accuracy(codes, secret, secret.test, num_codes))
+    else:
+        assert isinstance(secret, Links)
+        one, other = codes[secret.links]
+        table = torch.bincount(one * num_codes + other, minlength=num_codes**2).view(num_codes, num_codes).double()
+        scores = link_scores((table + table.T) / table.sum() / 2, code_shares(codes, num_codes))
+        value = float(auc(pair_scores(scores, codes, secret.test), secret.test.y))
+    return Joint(name, secret.metric, value, value, float(guessing(secret, secret.test)), "counted rule")
 
 
 def _joint(name: str, secret: Target, z: Tensor, adversary: nn.Module) -> Joint:

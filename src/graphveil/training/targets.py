@@ -108,16 +108,25 @@ class Links:
             return _stack(ascending, dim=1).to(device) + self._first_row
 
         self._num_rows = len(splits) * splits[0].num_nodes
-        self._links = pairs("train_links")
-        self._link_pattern = self._pattern(self._links)
+        self.links = pairs("train_links")
+        self._link_pattern = self._pattern(self.links)
         self.prior = torch.full((2,), 0.5, device=device)
         self.val = self._examples(pairs("val_links"), pairs("val_nonlinks"))
         self.test = self._examples(pairs("test_links"), pairs("test_nonlinks"))
 
     def train(self, noise: Noise) -> Examples:
-        rank = noise.ascending_integers(self._free, self._links.size(-1))
-        nonlinks = nth_free(rank.view(self._links.shape[1:]), self._before) + self._first_row
-        return self._examples(self._links, nonlinks, self._link_pattern)
+        rank = noise.ascending_integers(self._free, self.links.size(-1))
+        nonlinks = nth_free(rank.view(self.links.shape[1:]), self._before) + self._first_row
+        return self._examples(self.links, nonlinks, self._link_pattern)
+
+    def sampled_links(self, noise: Noise, at_most: int) -> tuple[Tensor, Pattern]:
+        """The training links, (2, ..., n), and their pattern among all pairs; of more than `at_most` a fresh sample."""
+        count = self.links.size(-1)
+        if count <= at_most:
+            return self.links, self._link_pattern
+        drawn = noise.ascending_integers(count, at_most).view(*self.links.shape[1:-1], at_most)
+        links = self.links.gather(-1, drawn.expand(2, *drawn.shape))
+        return links, self._pattern(links)
 
     def log_probabilities(self, head: nn.Module, rows: Rows) -> Tensor:
         if type(head) is Bilinear and isinstance(rows.examples, PairExamples):
@@ -171,15 +180,15 @@ class NodeClasses:
             index = _stack(nodes)
             return Examples((index + first_row).to(device), y[index].to(device))
 
-        self._train = known("train", train_nodes)
+        self.train_examples = known("train", train_nodes)
         self.val = known("validate", lambda split: split.val_nodes)
         self.test = known("test", lambda split: split.test_nodes)
-        self.prior = _class_shares(self._train.y, self.num_classes)
+        self.prior = _class_shares(self.train_examples.y, self.num_classes)
         if self.num_classes < 2 or bool(((self.prior > 0).sum(dim=-1) < 2).any()):
             raise GraphveilError(f"{name!r} has one class only among the nodes to train on: nothing can be learned.")
 
     def train(self, noise: Noise) -> Examples:  # noqa: ARG002 - the same nodes in every round
-        return self._train
+        return self.train_examples
 
     def log_probabilities(self, head: nn.Module, rows: Rows) -> Tensor:
         return F.log_softmax(head(*rows.gathered), dim=-1)
@@ -188,7 +197,7 @@ class NodeClasses:
 def utility_target(name: str, graph: Data, splits: Sequence[Split], device: torch.device) -> Target:
     """The target to keep: learned from the splits' training parts."""
     if name != "links":
-        return NodeClasses(name, graph, splits, lambda split: split.train_nodes, device)
+        return class_utility(name, graph, splits, device)
     if any(split.message_edges != "train" for split in splits):
         raise GraphveilError(
             "links are the utility, but this split passes messages along the links it is scored on:"
@@ -197,10 +206,22 @@ def utility_target(name: str, graph: Data, splits: Sequence[Split], device: torc
     return Links(splits, device)
 
 
+def class_utility(name: str, graph: Data, splits: Sequence[Split], device: torch.device) -> NodeClasses:
+    """A class to keep."""
+    return NodeClasses(name, graph, splits, lambda split: split.train_nodes, device)
+
+
 def secret_target(name: str, graph: Data, splits: Sequence[Split], knows: Knowledge, device: torch.device) -> Target:
     """The target to hide: the adversary learns it from what the defender may use."""
     if name == "links":
         return Links(splits, device)
+    return class_secret(name, graph, splits, knows, device)
+
+
+def class_secret(
+    name: str, graph: Data, splits: Sequence[Split], knows: Knowledge, device: torch.device
+) -> NodeClasses:
+    """A class to hide."""
     return NodeClasses(name, graph, splits, lambda split: split.defender_nodes(knows), device)
 
 

@@ -1,17 +1,10 @@
-"""A reader that is solved and not stepped, so that it is never behind the encoder.
+"""A reader that is solved and not stepped, so that it is never behind the encoder; selection asks it.
 
-An adversary that learns by steps reads what z said some rounds ago. Here the best linear reader of random features of
-today's z is solved for in closed form, in every round with other features. What it explains of the secret y is, with
-both taken as jointly Gaussian, information in nats:
-
-    I(f; y) = 1/2 log det cov(y) - 1/2 log det cov(y | f),   cov(y | f) = S_yy - S_yf S_ff^-1 S_fy
-
-f are the embeddings (of a pair: products, differences, sums, distances) and cosines of random projections of them, the
-features of a Gaussian kernel (Rahimi and Recht, 2007). All of f is standardised, so shrinking z hides nothing, and
-clipped and standardised again, so that neither does sending a few nodes far away.
-
-Noise explains something too: about as many in a hundred as there are features for a hundred examples. With fewer
-examples than features the ridge grows, and what is said is little.
+An adversary that learns by steps reads what z said some rounds ago. Here the best linear reader of random features f of
+today's z is solved for in closed form. f are the embeddings (of a pair: products, differences, sums, distances) and
+cosines of random projections of them, the features of a Gaussian kernel (Rahimi and Recht, 2007). All of f is
+standardised, so shrinking z hides nothing, and clipped and standardised again, so that neither does sending a few nodes
+far away.
 """
 
 import math
@@ -32,8 +25,6 @@ SHARPNESS = (0.5, 1.5)
 RIDGE = 0.01
 FARTHEST = 5.0
 """Deviations from the mean at which an embedding is clipped."""
-LEAST = 1e-4
-"""Added to the variances of y, so that what is told exactly has finitely many nats."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +33,6 @@ class Draws:
 
     examples: Noise
     projections: Noise
-
-
-def nats(target: Target, rows: Rows, draws: Draws) -> Tensor:
-    """What random features of z tell about the secret, in nats, (...), differentiable in z."""
-    rows = Rows(rows.z, _sample(rows.examples, draws.examples))
-    f, y = _Lens(rows, draws.projections)(rows), _classes(target, rows.examples.y)
-    s_ff, s_fy, s_yy = (_mean_product(a, b) for a, b in ((f, f), (f, y), (y, y)))
-    explained = torch.linalg.solve_triangular(_root(s_ff, _ridge(f)), s_fy, upper=False)
-    unexplained = s_yy - explained.mT @ explained
-    return _half_log_det(s_yy) - _half_log_det(unexplained)
 
 
 def probe(target: Target, z: Tensor, train: Examples, val: Examples, draws: Draws) -> Tensor:
@@ -137,7 +118,3 @@ def _root(covariance: Tensor, added: float) -> Tensor:
     eye = torch.eye(covariance.size(-1), dtype=covariance.dtype, device=covariance.device)
     root: Tensor = torch.linalg.cholesky_ex(covariance + added * eye).L
     return root
-
-
-def _half_log_det(covariance: Tensor) -> Tensor:
-    return _root(covariance, LEAST).diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)

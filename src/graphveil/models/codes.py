@@ -1,0 +1,145 @@
+"""Product codes: an encoder's output read as a distribution over finitely many codes, and the book of a release.
+
+The encoder gives logits (..., n, groups * size). Each group is a softmax over `size` values, and a code is one value of
+every group, so there are M = size ** groups codes. A release gives every node one code, and so one of at most M rows.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from graphveil.models.layers import Affine, Features
+from graphveil.models.sparse import Adjacency
+
+DEGREES = 24
+"""Powers of two by which numbers of links are told apart."""
+
+
+@dataclass(frozen=True)
+class CodeShape:
+    """How many groups of how many values make a code."""
+
+    groups: int
+    size: int
+
+    @property
+    def channels(self) -> int:
+        """The logits that an encoder gives for a node."""
+        return self.groups * self.size
+
+    @property
+    def codes(self) -> int:
+        """M, the number of codes."""
+        return int(self.size**self.groups)
+
+
+def soft_codes(logits: Tensor, shape: CodeShape) -> Tensor:
+    """q, the distribution of each node over the codes: the outer product of its groups, (..., n, M)."""
+    groups = logits.unflatten(-1, (shape.groups, shape.size)).softmax(dim=-1).unbind(dim=-2)
+    q: Tensor = groups[0]
+    for group in groups[1:]:
+        q = (q[..., :, None] * group[..., None, :]).flatten(-2)
+    return q
+
+
+def hard_codes(logits: Tensor, shape: CodeShape) -> Tensor:
+    """The most probable code of each node, (..., n) int64."""
+    values = logits.unflatten(-1, (shape.groups, shape.size)).argmax(dim=-1)
+    place = shape.size ** torch.arange(shape.groups - 1, -1, -1, device=logits.device)
+    codes: Tensor = (values * place).sum(dim=-1)
+    return codes
+
+
+class PairTable(nn.Module):
+    """How often the ends of a link have codes a and b, (M, M): a running mean over the steps of a training.
+
+    It is read with the codes of a release. A table counted from those codes alone would fit the training links, whose
+    ends saw each other as neighbours; this one also saw them with dropout, and codes that are near share its counts.
+    """
+
+    batched = True
+
+    def __init__(self, num_codes: int) -> None:
+        super().__init__()
+        self.mean = nn.Parameter(torch.full((num_codes, num_codes), num_codes**-2.0), requires_grad=False)
+
+    def add(self, table: Tensor, share: float) -> None:
+        """Move the mean towards a table (..., M, M)."""
+        self.mean.data.lerp_(table.detach(), share)
+
+
+class CodeEncoder(nn.Module):
+    """An encoder whose output is turned into the logits of codes.
+
+    Args:
+        scale: of the logits. Codes that start too soft are given up before they are learned.
+        by_degree: whether to add a part that a node's number of links decides. Attention and hyperbolic centroids are
+            means over neighbours and do not see how many there are, which says much about further links.
+    """
+
+    batched = True
+
+    def __init__(
+        self, encoder: nn.Module, out_channels: int, shape: CodeShape, scale: float = 1.0, by_degree: bool = False
+    ) -> None:
+        super().__init__()
+        self.encoder, self.scale = encoder, scale
+        own = out_channels != shape.channels
+        self.logits = Affine(out_channels, shape.channels) if own else None
+        self.degree = nn.Parameter(torch.empty(DEGREES, shape.channels).normal_(std=0.1)) if by_degree else None
+
+    def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
+        z: Tensor = self.encoder(x, adjacency)
+        logits = self.scale * (z if self.logits is None else self.logits(z))
+        return logits if self.degree is None else logits + self._by_degree(self.degree, adjacency, z)
+
+    def _by_degree(self, table: Tensor, adjacency: Adjacency, z: Tensor) -> Tensor:
+        row = adjacency.degree.log2().long().clamp_(max=DEGREES - 1).view(z.shape[:-1])
+        if z.dim() == 3:
+            row = row + DEGREES * torch.arange(len(z), device=z.device)[:, None]
+        return table.flatten(0, -2).index_select(0, row.flatten()).view(*row.shape, -1)
+
+
+class CodeBook(nn.Module):
+    """What a release says of each code, and which code each node was given.
+
+    Attributes:
+        merged: (M,) the released code of each of the encoder's codes.
+        rows: (released codes, channels), the embedding of each. signs: (channels,) 1 or -1: the score of a link between
+            two nodes is the sum of signs * z_u * z_v.
+        nodes, codes: (n,) hashed ids in ascending order, and the code of each: a node that is embedded again gets the
+            code that it had.
+    """
+
+    def __init__(self, num_codes: int, released: int, channels: int, num_nodes: int) -> None:
+        super().__init__()
+        self.merged: Tensor
+        self.rows: Tensor
+        self.signs: Tensor
+        self.nodes: Tensor
+        self.codes: Tensor
+        self.register_buffer("merged", torch.zeros(num_codes, dtype=torch.long))
+        self.register_buffer("rows", torch.zeros(released, channels))
+        self.register_buffer("signs", torch.ones(channels))
+        self.register_buffer("nodes", torch.zeros(num_nodes, dtype=torch.long))
+        self.register_buffer("codes", torch.zeros(num_nodes, dtype=torch.long))
+
+    @classmethod
+    def of(cls, merged: Tensor, rows: Tensor, signs: Tensor, nodes: Tensor, codes: Tensor) -> "CodeBook":
+        """Build from its tables; `nodes` and `codes` in any order of the nodes."""
+        book = cls(len(merged), rows.size(0), rows.size(1), len(nodes))
+        order = nodes.argsort()
+        given = {"merged": merged, "rows": rows, "signs": signs, "nodes": nodes[order], "codes": codes[order]}
+        for name, value in given.items():
+            getattr(book, name).copy_(value)
+        return book
+
+    def sizes(self) -> tuple[int, int, int, int]:
+        """What it is built from."""
+        return len(self.merged), self.rows.size(0), self.rows.size(1), len(self.nodes)
+
+    def find(self, nodes: Tensor) -> Tensor:
+        """The codes that nodes were given, (n,); -1 for those that were given none."""
+        place = torch.searchsorted(self.nodes, nodes).clamp(max=len(self.nodes) - 1)
+        return self.codes[place].where(self.nodes[place] == nodes, -1)

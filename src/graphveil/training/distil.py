@@ -1,0 +1,205 @@
+"""Keep a class and hide links: from an encoder's classes to codes that say little about links.
+
+An encoder that passes messages gives linked nodes alike answers. Three steps take that back:
+
+1. A student that sees features only learns the encoder's calibrated probabilities, and keeps their accuracy.
+2. Cross-fitting: each node is answered by a student that never saw the encoder's answer for it. `crossfit` is the share
+   of that answer in a mixture with the first student's, whose memory of the encoder still says something of links.
+3. A channel: the nodes' distributions q over classes are moved by gradient steps on
+
+       - mean over nodes of p . q  +  mu (J' + J)
+
+   with J what linked codes say about links and J' what they say beyond classes (`graphveil.training.information`). It
+   reads the links, so an attacker who holds the features may notice which nodes it changed. So mu is the smallest that
+   holds the limit: at a trade-off of 1/2 the codes say no more about links than the true classes do, if two nodes'
+   are compared. That much is implied by keeping the classes.
+
+The code of a node is its class, drawn once from q by a key and the node's id. Classes that are hidden beside the links
+cost the students what they say about them.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphveil.codes.measures import best_auc
+from graphveil.codes.tables import link_table, pair_table, unordered
+from graphveil.models.layers import Features
+from graphveil.models.sparse import Pattern, SparseMatrix
+from graphveil.models.student import Student
+from graphveil.randomness import generator, global_stream
+from graphveil.training.information import (
+    class_information,
+    class_table,
+    link_information,
+    link_information_beyond,
+)
+
+FOLDS = 3
+STUDENT_STEPS = 150
+CHANNEL_STEPS = 200
+CHANNEL_RATE = 0.1
+FEWEST_LINKS, MARGIN = 50, 0.02
+"""Links between known classes that are enough to count on, and what is taken off such a share, which is uncertain."""
+WEAKEST, STRONGEST, SEARCHES = 1e-3, 1.0, 6
+"""The range of mu, and how often it is halved."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What students learn from.
+
+    Args:
+        p: the encoder's calibrated probabilities, (n, C). y: known classes, (n,), -1 where there is none.
+        x: features, of `in_channels` columns.
+        structural: whether x is made of numbers of links. A student would learn these, so that only the channel is used
+            for the nodes of now.
+        secrets: the classes of other secrets, (n, classes) each, that answers are to say little about.
+        weight: what a nat of such a secret costs. channels: the width of a student.
+    """
+
+    p: Tensor
+    y: Tensor
+    x: Features
+    in_channels: int
+    structural: bool
+    secrets: Sequence[Tensor]
+    weight: float
+    channels: int
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Distilled:
+    """A student for nodes that come later, the codes of the nodes of now, (n,), and mu of the channel."""
+
+    student: Student
+    codes: Tensor
+    mu: float
+
+
+def distil(lesson: Lesson, links: Tensor, tradeoff: float, crossfit: float, uniform: Tensor) -> Distilled:
+    """Codes for a run that keeps classes and hides links.
+
+    Args:
+        links: (2, links) to hide. crossfit: the share of cross-fitted answers.
+        uniform: what the codes are drawn by, (n,) of [0, 1).
+    """
+    p = lesson.p
+    student = _taught(lesson, torch.arange(len(p)), "all")
+    if tradeoff == 1:
+        return Distilled(student, p.argmax(dim=-1), 0.0)
+    limit = link_limit(p, lesson.y, links, tradeoff)
+    if lesson.structural:
+        return Distilled(student, *_within(limit, p, p, links, uniform))
+    crossfitted = torch.empty_like(p)
+    fold = torch.randint(FOLDS, (len(p),), generator=generator(lesson.seed, "distil", "folds"))
+    for number in range(FOLDS):
+        learned, held = (fold != number).nonzero().flatten(), (fold == number).nonzero().flatten()
+        crossfitted[held] = _answers(_taught(lesson, learned, number), lesson.x)[held]
+    mixed = torch.lerp(_answers(student, lesson.x), crossfitted, crossfit)
+    return Distilled(student, *_within(limit, mixed, p, links, uniform))
+
+
+def link_limit(p: Tensor, y: Tensor, links: Tensor, tradeoff: float) -> float:
+    """The AUC that codes may have for links: at 1/2 that of comparing true classes, .5 at 0, anything near 1.
+
+    How often linked nodes have the same class is counted on links between nodes of known classes. Where these are few,
+    probabilities take their place; they say too little, since what two of them have in common is not in their product.
+
+    Args:
+        p: calibrated class probabilities, (n, C). y: known classes, (n,), -1 where there is none.
+    """
+    one, other = y[links]
+    known = (one >= 0) & (other >= 0)
+    if int(known.sum()) >= FEWEST_LINKS:
+        alike = float((one == other)[known].double().mean()) - MARGIN
+    else:
+        alike = float((p[links[0]] * p[links[1]]).sum(dim=-1).mean())
+    by_chance = float(p.mean(dim=0).square().sum())
+    return 0.5 + max(alike - by_chance, 0.0) / 2 * tradeoff / max(1 - tradeoff, 1e-12)
+
+
+def _within(limit: float, p: Tensor, classes: Tensor, links: Tensor, uniform: Tensor) -> tuple[Tensor, float]:
+    """Codes whose AUC for links is at most `limit`, by the weakest channel that is found, and its mu."""
+    adjacency = _adjacency(links, len(p))
+
+    def told(codes: Tensor) -> float:
+        own, pairs = codes.numpy(), links.numpy()
+        table = link_table(own, pairs, p.size(1))
+        nonlinks = pair_table(own, p.size(1)) - table
+        return best_auc(unordered(table).astype(float), unordered(nonlinks).astype(float))
+
+    codes, mu = p.argmax(dim=-1), 0.0
+    if told(codes) <= limit:
+        return codes, mu
+    low, high = math.log(WEAKEST), math.log(STRONGEST)
+    codes, mu = _channel(p, classes, adjacency, STRONGEST, uniform), STRONGEST
+    for _ in range(SEARCHES):
+        tried = (low + high) / 2
+        found = _channel(p, classes, adjacency, math.exp(tried), uniform)
+        if told(found) <= limit:
+            codes, mu, high = found, math.exp(tried), tried
+        else:
+            low = tried
+    return codes, mu
+
+
+def _channel(p: Tensor, classes: Tensor, adjacency: SparseMatrix, mu: float, uniform: Tensor) -> Tensor:
+    """Codes near p that say less about links, (n,).
+
+    Args:
+        p: the answers to keep, (n, C). classes: what links are matched by, (n, C).
+    """
+    count = adjacency.values.numel()
+    pairs = (classes.T @ (adjacency @ classes)) / count
+    logits = (p + 1e-6).log().requires_grad_()
+    optimizer = torch.optim.Adam([logits], lr=CHANNEL_RATE)
+    for _ in range(CHANNEL_STEPS):
+        q = logits.softmax(dim=-1)
+        table = q.T @ (adjacency @ q) / count
+        told = link_information(table, q.mean(dim=0))
+        told = told + link_information_beyond(table, class_table(q, classes), pairs)
+        loss = mu * told - (p * q).sum(dim=-1).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return draw(logits.detach().softmax(dim=-1), uniform)
+
+
+def draw(q: Tensor, uniform: Tensor) -> Tensor:
+    """A code for each node from its distribution (n, C) and one number of [0, 1), (n,)."""
+    return (q.double().cumsum(dim=-1) < uniform[:, None]).sum(dim=-1).clamp(max=q.size(-1) - 1)
+
+
+def _taught(lesson: Lesson, nodes: Tensor, *names: str | int) -> Student:
+    p, x = lesson.p, lesson.x
+    with global_stream(lesson.seed, "distil", *names):
+        student = Student(lesson.in_channels, lesson.channels, p.size(1))
+        optimizer = torch.optim.Adam(student.parameters(), lr=0.01, weight_decay=5e-4)
+        for _ in range(STUDENT_STEPS):
+            log_q = student(x).log_softmax(dim=-1)
+            loss = -(p[nodes] * log_q[nodes]).sum(dim=-1).mean()
+            for shares in lesson.secrets:
+                loss = loss + lesson.weight * class_information(class_table(log_q.exp(), shares))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return student.eval()
+
+
+def _answers(student: Student, x: Features) -> Tensor:
+    with torch.no_grad():
+        probabilities: Tensor = student(x).softmax(dim=-1)
+    return probabilities
+
+
+def _adjacency(links: Tensor, num_nodes: int) -> SparseMatrix:
+    """Ones in both directions."""
+    row, col = torch.cat([links, links.flip(0)], dim=1)
+    row, order = row.sort(stable=True)
+    pattern = Pattern.from_rows(row, col[order], (num_nodes, num_nodes), symmetric=True)
+    return SparseMatrix(pattern, torch.ones(len(row)))

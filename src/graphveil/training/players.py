@@ -1,0 +1,73 @@
+"""What every training is made of: modules with their optimisers, and named streams of random numbers."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from graphveil.models.layers import Dropout
+from graphveil.models.stack import is_batched
+from graphveil.randomness import Noise, stream
+
+
+class Streams:
+    """Random numbers of a batch of runs by name and step; `clock` holds the present step.
+
+    Args:
+        seeds: of the runs. steps: how many there will be.
+    """
+
+    def __init__(self, seeds: Sequence[int], steps: int, device: torch.device) -> None:
+        self.seeds, self.steps = list(seeds), steps
+        self.clock = torch.zeros(1, dtype=torch.long, device=device)
+
+    def __call__(self, name: str) -> Noise:
+        """The numbers called `name`."""
+        return Noise(self.seeds, name, self.steps, self.clock)
+
+    def reseed(self, name: str) -> None:
+        """Give torch's global generator, which modules that are not ours draw from, a stream of the step."""
+        torch.manual_seed(stream(self.seeds[0], name, int(self.clock)))
+
+
+class Player:
+    """A module with its optimiser, whose dropout draws from streams of the player's name."""
+
+    def __init__(
+        self, name: str, module: nn.Module, streams: Streams, lr: float, clip: float, weight_decay: float = 0.0
+    ) -> None:
+        self.name, self.module, self.runs, self.clip = name, module, len(streams.seeds), clip
+        self.parameters = list(module.parameters())
+        on_gpu = any(parameter.is_cuda for parameter in self.parameters)
+        self.optimizer: torch.optim.Optimizer = torch.optim.Adam(
+            self.parameters, lr=lr, weight_decay=weight_decay, fused=True, capturable=on_gpu
+        )
+        for place, part in module.named_modules():
+            if isinstance(part, Dropout):
+                part.noise = streams(f"{name}/{place}")
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it draws only from its streams and works on a batch of runs."""
+        return is_batched(self.module)
+
+    def step(self) -> Tensor:
+        """Clip each run's gradient and step; the gradients are consumed and their norms before given back, (runs,)."""
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        norms = [torch.linalg.vector_norm(gradient.reshape(self.runs, -1), dim=1) for gradient in gradients]
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(norms), dim=0)
+        shrink = (self.clip / (norm + 1e-6)).clamp_(max=1)
+        for gradient in gradients:
+            gradient.mul_(shrink.view(-1, *[1] * (gradient.dim() - 1)) if self.runs > 1 else shrink.squeeze())
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return norm
+
+
+def embed(encoder: nn.Module, x: object, adjacency: object) -> Tensor:
+    """z of an encoder, without gradients and without dropout."""
+    encoder.eval()
+    with torch.no_grad():
+        z: Tensor = encoder(x, adjacency)
+    encoder.train()
+    return z
