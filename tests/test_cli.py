@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import pty
 import re
@@ -104,17 +105,38 @@ def test_protect_without_a_terminal_is_plain_text(problem: list[str], tmp_path: 
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "\x1b" not in done.stdout
-    assert "adversary reads" in done.stdout
-    assert "a fresh attacker may read more" in done.stdout
-    assert (tmp_path / "run" / "run.json").exists()
+    assert "attack (" in done.stdout
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert list(record["certificates"]) == record["config"]["secrets"]
+    (certificate,) = record["certificates"].values()
+    if record["config"]["objective"] == "codes":
+        assert "no adversary is trained" in done.stdout
+        if certificate is not None:
+            assert f"Certificate for {record['config']['secrets'][0]}: {certificate['sentence']}" in done.stdout
+        else:
+            assert "karate" in problem, "too small a graph for so few rounds: all nodes have one code"
+    else:
+        assert certificate is None
+        assert "trained with the encoder; a fresh attacker may learn more" in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("columns", "live"), [(60, r"utility \d+\.\d% adversary"), (80, r"adversary \d+\.\d% loss \d")]
+    ("columns", "objective", "live"),
+    [
+        (60, "codes", r"utility \d+\.\d% attack \d+\.\d% [^l]"),
+        (80, "codes", r"attack \d+\.\d% loss -?\d+\.\d{3}/\d"),
+        (80, "club", r"attack \d+\.\d% loss \d+\.\d{3}/\d"),
+    ],
 )
-def test_protect_on_a_terminal_shows_progress_that_fits(columns: int, live: str, tmp_path: Path) -> None:
-    """A real pseudo-terminal: a live line with the readings, and the losses where there is room for them."""
-    command = [sys.executable, "-m", "graphveil", "protect", "synthetic", *QUICK, "--out", str(tmp_path / "run")]
+def test_protect_on_a_terminal_shows_progress_that_fits(
+    columns: int, objective: str, live: str, tmp_path: Path
+) -> None:
+    """A real pseudo-terminal: a live line with the readings, and the losses where there is room for them.
+
+    Sentences are not cut into lines: a terminal does that itself.
+    """
+    command = [sys.executable, "-m", "graphveil", "protect", "synthetic", "--objective", objective, *QUICK]
+    command += ["--out", str(tmp_path / "run")]
     ours, theirs = pty.openpty()
     environment = os.environ | {"COLUMNS": str(columns), "LINES": "20", "TERM": "xterm"}
     output = b""
@@ -127,8 +149,11 @@ def test_protect_on_a_terminal_shows_progress_that_fits(columns: int, live: str,
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.decode())
     assert process.returncode == 0, text
     assert re.search(live, text)
+    sentences = ("warning: ", "Certificate for ")
     lines = [line for line in re.split(r"[\r\n]+", text) if str(tmp_path) not in line]
-    assert max(map(len, lines)) <= columns
+    drawn = [line for line in lines if not line.startswith(sentences)]
+    assert any("utility (auc)" in line for line in drawn)
+    assert max(map(len, drawn)) <= columns
 
 
 @pytest.mark.parametrize(
@@ -208,7 +233,7 @@ def test_no_verb_writes_among_somebody_s_own_files(command: list[str], tmp_path:
     "command",
     [
         ["protect", "nowhere", "--tradeoff", "7"],
-        ["protect", "nowhere", "--set", "noise=-1"],
+        ["protect", "nowhere", "--set", "leak_limit=-1"],
         ["protect", "nowhere", "--device", "tpu"],
         ["sweep", "nowhere", "--tradeoff", "0.5,7"],
     ],
@@ -217,7 +242,8 @@ def test_no_verb_writes_among_somebody_s_own_files(command: list[str], tmp_path:
 def test_a_bad_setting_is_told_before_a_graph_is_read(command: list[str], tmp_path: Path, graphveil: Program) -> None:
     done = graphveil(*command, "--out", str(tmp_path / "run"))
     assert done.returncode == 2
-    assert "7" in done.stderr or "noise=-1.0: expected a number of at least 0" in done.stderr or "'tpu'" in done.stderr
+    expected = {"7": "7", "leak_limit=-1": "leak_limit=-1.0: expected a number of at least 0", "tpu": "'tpu'"}
+    assert expected[command[-1].removeprefix("0.5,")] in done.stderr
     assert "dropout" not in done.stderr
     assert "nowhere" not in done.stderr
 
@@ -298,7 +324,7 @@ def test_too_little_memory_is_one_sentence(tmp_path: Path, graphveil: Program) -
         "--split",
         "proportional",
         "--set",
-        f"out_channels={10**12}",
+        f"hidden_channels={10**12}",
         "--out",
         str(tmp_path / "run"),
     )
@@ -331,15 +357,25 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
-def test_audit_of_a_run_and_of_a_file(tmp_path: Path, graphveil: Program) -> None:
+@pytest.mark.parametrize(
+    ("problem", "row"),
+    [
+        (["--objective", "club"], "joint adversary"),
+        (["--utility", "labels", "--secret", "secret"], "certificate"),
+    ],
+    ids=["club", "codes"],
+)
+def test_audit_of_a_run_and_of_a_file(problem: list[str], row: str, tmp_path: Path, graphveil: Program) -> None:
     run = str(tmp_path / "run")
-    assert graphveil("protect", "synthetic", *QUICK, "--out", run).returncode == 0
+    assert graphveil("protect", "synthetic", *problem, *QUICK, "--out", run).returncode == 0
     done = graphveil("audit", run, "--panel", "quick")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "\x1b" not in done.stdout
-    for words in ("What the embeddings tell about labels", "strongest attack", "joint adversary", "mutual information"):
+    secret = problem[-1] if "--secret" in problem else "labels"
+    for words in (f"What the embeddings tell about {secret}", "strongest attack", "mutual information"):
         assert words in done.stdout
+    assert [words for words in ("joint adversary", "certificate") if words in done.stdout] == [row]
     file, out = str(tmp_path / "run" / "embeddings.parquet"), str(tmp_path / "other.json")
     arguments = ["--embeddings", file, "--graph", "synthetic", "--secret", "links", "--panel", "quick", "--out", out]
     done = graphveil("audit", *arguments)
@@ -363,7 +399,6 @@ def test_audit_of_a_run_and_of_a_file(tmp_path: Path, graphveil: Program) -> Non
         (["--embeddings", "no.npy", "--graph", "synthetic", "--secret", "labels"], "no.npy is not a file"),
         (["--embeddings", "short.npy", "--graph", "synthetic", "--secret", "labels"], "10 rows and the graph has 2000"),
         (["--embeddings", "nan.npy", "--graph", "synthetic", "--secret", "labels"], "nan in row 0, column 1"),
-        (["--embeddings", "same.npy", "--graph", "synthetic", "--secret", "labels"], "same row for every node"),
         (["--embeddings", "flat.npy", "--graph", "synthetic", "--secret", "labels"], "shape (2000,)"),
         (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "gender"], "the graph has no 'gender'"),
         (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "labels", "--panel", "slow"], "unknown panel"),
@@ -379,7 +414,7 @@ def test_wrong_input_of_audit_is_one_sentence_and_leaves_nothing(
     z = np.random.default_rng(0).normal(size=(2000, 3))
     spoiled = z.copy()
     spoiled[0, 1] = np.nan
-    files = {"z": z, "short": z[:10], "nan": spoiled, "same": np.ones((2000, 3)), "flat": z[:, 0]}
+    files = {"z": z, "short": z[:10], "nan": spoiled, "flat": z[:, 0]}
     for name, array in files.items():
         np.save(tmp_path / f"{name}.npy", array)
     monkeypatch.chdir(tmp_path)
@@ -389,6 +424,22 @@ def test_wrong_input_of_audit_is_one_sentence_and_leaves_nothing(
     assert "Traceback" not in done.stderr
     left = {file.name for file in tmp_path.iterdir()} - {f"{name}.npy" for name in files}
     assert left == set()
+
+
+def test_embeddings_that_have_collapsed_are_flagged(
+    tmp_path: Path, graphveil: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They reveal nothing, and whoever takes them for protected should know that they are of no use either."""
+    np.save(tmp_path / "same.npy", np.ones((2000, 3)))
+    monkeypatch.chdir(tmp_path)
+    done = graphveil(
+        *("audit", "--embeddings", "same.npy", "--graph", "synthetic", "--secret", "labels", "--panel", "quick")
+    )
+    assert done.returncode == 0, done.stderr
+    assert "collapsed: every node has the same row" in done.stdout
+    written = json.loads((tmp_path / "audit.json").read_text())
+    assert written["verdict"] == "flagged"
+    assert "collapsed" in [flag["name"] for flag in written["flags"]]
 
 
 def test_an_interrupted_audit_writes_nothing(tmp_path: Path) -> None:
@@ -418,8 +469,8 @@ def test_reproduce_writes_tables_and_does_nothing_twice(tmp_path: Path, graphvei
     done = graphveil("reproduce", *arguments, "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "unprotected" in done.stdout
-    assert "| kernel | cora | gcn | 0.5 | 1 |" in (tmp_path / "findings.md").read_text()
-    assert "kernel" in (tmp_path / "report.html").read_text()
+    assert "| codes | cora | gcn | 0.5 | 1 |" in (tmp_path / "findings.md").read_text()
+    assert "codes" in (tmp_path / "report.html").read_text()
     files = {file: file.stat().st_mtime_ns for file in (tmp_path / "cells").glob("*.json")}
     assert len(files) == 5
     assert graphveil("reproduce", *arguments, "--out", str(tmp_path)).returncode == 0

@@ -21,8 +21,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     graph = gv.load("synthetic")
     split = gv.Split.paper(graph, 3)
-    recipe = gv.Veil().recipe.but(rounds=20, warmup=5, hidden_channels=16, out_channels=8)
-    veil = gv.Veil(utility="links", secret="secret", recipe=recipe, seed=3, device="cpu")
+    recipe = gv.Veil(objective="club").recipe.but(rounds=20, warmup=5, hidden_channels=16, out_channels=8)
+    veil = gv.Veil("links", "secret", objective="club", recipe=recipe, seed=3, device="cpu")
     protect(veil, graph, split, folder / "a", source={"graph": "synthetic", "split": "paper"})
     return folder / "a"
 
@@ -40,6 +40,7 @@ def test_a_run_is_audited_with_what_it_knows(run: Path) -> None:
     record = read_record(run)
     assert written["secret"] == "secret"
     assert written["joint_adversary"]["value"] == record["scores"]["secrets"][0]["value"]
+    assert written["certificate"] is record["certificates"]["secret"] is None, "2,000 nodes have 2,000 rows"
     assert found.context.utility is not None
     assert found.context.utility.value == record["scores"]["utility"]
     z = np.load(run / "embeddings.npy")
@@ -47,6 +48,24 @@ def test_a_run_is_audited_with_what_it_knows(run: Path) -> None:
     split = gv.Split.paper(graph, 3)
     again = gv.audit(z, graph, split, "secret", attacks="quick", seed=3)
     assert again.strongest.headline == found.strongest.headline, "the run's own split was drawn again"
+
+
+def test_a_run_of_codes_has_a_certificate_and_no_adversary(tmp_path: Path) -> None:
+    graph = gv.load("synthetic")
+    recipe = gv.Veil(secret="secret").recipe.but(rounds=60, hidden_channels=16, out_channels=8)
+    veil = gv.Veil("links", "secret", tradeoff=0.9, recipe=recipe, seed=3, device="cpu")
+    source = {"graph": "synthetic", "split": "paper"}
+    run = protect(veil, graph, gv.Split.paper(graph, 3), tmp_path, source=source)
+    certificate = run.certificates["secret"]
+    assert certificate is not None
+    (found,) = review(tmp_path, attacks="quick").values()
+    assert found.certificate == certificate
+    assert found.gap is None
+    assert "table of distinct rows" in [finding.attack for finding in found.findings]
+    written = json.loads((tmp_path / "audit.json").read_text())
+    recorded = read_record(tmp_path)["certificates"]["secret"]
+    assert recorded["sentence"] == certificate.sentence
+    assert recorded.items() <= written["certificate"].items()
 
 
 def test_another_secret_has_no_joint_adversary(run: Path) -> None:
@@ -62,8 +81,8 @@ def test_the_controls_are_made_once(run: Path) -> None:
     assert notes == ()
     assert set(controls) == {"untrained encoder", "unprotected encoder"}
     veil = gv.Veil.load(run)
-    plain = gv.Veil("links", "secret", tradeoff=1.0, recipe=veil.recipe, seed=3, device="cpu").fit(graph, split)
-    assert controls["unprotected encoder"].equal(plain.transform(graph, split))
+    plain = gv.Veil("links", "secret", tradeoff=1.0, objective="club", recipe=veil.recipe, seed=3, device="cpu")
+    assert controls["unprotected encoder"].equal(plain.fit(graph, split).transform(graph, split))
     assert not controls["untrained encoder"].equal(controls["unprotected encoder"])
     before = (run / CONTROLS).stat().st_mtime_ns
     again, _ = encoder_controls(run, graph, split)
@@ -143,7 +162,7 @@ def test_every_secret_of_a_run_is_audited(tmp_path: Path) -> None:
     targets = ("links", "secret", "labels")
     split = gv.Split.paper(graph, 1, targets=targets)
     recipe = gv.Recipe(rounds=6, hidden_channels=8, out_channels=4, evaluate_every=3, warmup=0)
-    veil = gv.Veil("links", targets[1:], recipe=recipe, seed=1, device="cpu")
+    veil = gv.Veil("links", targets[1:], objective="club", recipe=recipe, seed=1, device="cpu")
     protect(veil, graph, split, tmp_path, source={"graph": "synthetic", "split": "paper"})
     found = review(tmp_path, attacks="quick")
     assert [file.name for file in found] == ["audit.json", "audit.labels.json"]

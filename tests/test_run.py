@@ -17,6 +17,7 @@ import torch
 from torch_geometric.data import Data
 
 import graphveil as gv
+from graphveil.codes import LinkCertificate
 from graphveil.run import protect
 from graphveil.training.loop import Training
 
@@ -36,7 +37,7 @@ def files(folder: Path) -> list[str]:
 
 
 def test_the_files_people_get(small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path) -> None:
-    veil = gv.Veil(recipe=quick, device="cpu")
+    veil = gv.Veil(objective="club", recipe=quick, device="cpu")
     run = protect(veil, small, small_split, tmp_path / "a" / "run")
     folder = tmp_path / "a" / "run"
     assert files(folder) == FILES
@@ -60,7 +61,21 @@ def test_the_files_people_get(small: Data, small_split: gv.Split, quick: gv.Reci
     assert record["config"]["recipe"]["rounds"] == 12
     assert record["graph_digest"] == gv.data.digest(small)
     assert record["split_digest"] == small_split.digest()
+    assert record["certificates"] == run.certificates == {"labels": None}, "every node has a row of its own"
     assert set(record["versions"]) == {"graphveil", "torch", "torch_geometric", "numpy"}
+
+
+def test_codes_are_certified(small: Data, small_split: gv.Split, tmp_path: Path) -> None:
+    """Labels are kept and links hidden, so the codes are classes."""
+    split = replace(small_split, message_edges="all")
+    recipe = gv.Veil("labels", "links").recipe.but(rounds=30)
+    veil = gv.Veil("labels", "links", tradeoff=0.9, recipe=recipe, device="cpu")
+    run = protect(veil, small, split, tmp_path)
+    found = run.certificates["links"]
+    assert isinstance(found, LinkCertificate)
+    assert found == gv.certify(run.z, small, split, "links")
+    written = json.loads((tmp_path / "run.json").read_text())["certificates"]["links"]
+    assert written == json.loads(json.dumps(found.to_dict())) | {"sentence": found.sentence}
 
 
 def test_links_that_are_neither_kept_nor_hidden_are_not_told(
@@ -117,7 +132,7 @@ def test_a_diverged_run_leaves_its_last_good_state(
 
     def poison(run: Training) -> None:
         if run.round == 7:
-            next(iter(run.encoder.module.parameters())).data.fill_(float("inf"))
+            next(iter(run.method.parts["encoder"].parameters())).data.fill_(float("inf"))
 
     with pytest.raises(gv.DivergedError, match=r"diverged in round 8.*It can be loaded from .*last_good"):
         protect(veil, small, small_split, tmp_path, on_round=poison)

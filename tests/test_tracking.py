@@ -127,7 +127,7 @@ def test_a_folder_of_embed_has_no_history_and_perhaps_no_utility(run: Path) -> N
     assert not {"utility_test", "utility_loss", "labels/joint_adversary"} & set(metrics)
 
 
-@pytest.mark.parametrize("damage", ["{", '{"schema": "graphveil/audit/2"}', "[]", '{"schema": "other"}'])
+@pytest.mark.parametrize("damage", ["{", '{"schema": "graphveil/audit/3"}', "[]", '{"schema": "other"}'])
 def test_a_torn_audit_is_one_sentence(run: Path, damage: str) -> None:
     (run / "audit.json").write_text(damage)
     with pytest.raises(GraphveilError, match="cannot be logged"):

@@ -29,6 +29,7 @@ from graphveil.data.split import draw_split
 from graphveil.errors import GraphveilError
 from graphveil.files import hold_lock, read_json, write_tensors
 from graphveil.seen import Seen, asking_others, too_few
+from graphveil.training.objectives import CODES
 from graphveil.veil import SCHEMA, Veil, start
 
 CONTROLS = "controls.safetensors"
@@ -59,7 +60,8 @@ def review(
     z = read_embeddings(folder / "embeddings.npy", node_ids(graph))
     kept = record["scores"]["utility"]
     utility = None if kept is None else utility_of(config["utility"], kept, graph, split)
-    joint = {told["secret"]: told["value"] for told in record["scores"]["secrets"]}
+    no_adversary = config["objective"] == CODES
+    joint = {} if no_adversary else {told["secret"]: told["value"] for told in record["scores"]["secrets"]}
     contexts = {name: Context(joint.get(name), utility) for name in secrets or config["secrets"]}
     for name, context in contexts.items():  # refuse before anything is trained
         if name == "links" and (fault := too_few(graph, split, name)) is not None:
@@ -178,18 +180,9 @@ def encoder_controls(folder: Path, graph: Data, split: Split) -> tuple[dict[str,
     except (OSError, SafetensorError):
         pass
     learned = replace(split, message_edges="train") if veil.utility == "links" else split  # scored links stay unseen
-    controls = {"untrained encoder": start([veil], graph, [learned]).embed().cpu()}
+    plain = veil.unprotected()
+    controls = {"untrained encoder": start([plain], graph, [learned]).method.embed().cpu()}
     if veil.tradeoff < 1:
-        plain = Veil(
-            veil.utility,
-            veil.secrets,
-            veil.encoder,
-            tradeoff=1.0,
-            objective=veil.objective,
-            adversary=replace(veil.adversary, steps=1),  # it has no say at a trade-off of 1
-            recipe=veil.recipe,
-            seed=veil.seed,
-        )
         controls["unprotected encoder"] = plain.fit(graph, learned).transform(graph, split)
     write_tensors(file, controls, {"run": run})
     return controls, ()

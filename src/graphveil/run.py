@@ -2,7 +2,7 @@
 
 | file | what is in it |
 |---|---|
-| `run.json` | configuration, versions, digests, timings and scores; written last, so its presence means done |
+| `run.json` | configuration, versions, digests, seconds, scores, certificates; written last: its presence means done |
 | `model.safetensors` | encoder, utility head and adversary of the selected round |
 | `history.parquet` | losses and validation readings of every round |
 | `embeddings.parquet` | the nodes' own ids and one column a dimension; `embeddings.npy` is the same as an array |
@@ -27,7 +27,9 @@ import pyarrow.parquet as pq
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphveil.audit.certify import certificate_of
 from graphveil.audit.embeddings import check_embeddings, rows_digest
+from graphveil.codes import Certificate
 from graphveil.data import Split, digest
 from graphveil.data.origin import node_ids, origin_of
 from graphveil.data.summary import summary, unknown_counts
@@ -54,12 +56,17 @@ RESULTS = (
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run."""
+    """A finished run.
+
+    Args:
+        certificates: by secret, None where the embeddings have too many distinct rows for one.
+    """
 
     veil: Veil
     score: Score
     z: Tensor
     seconds: float
+    certificates: Mapping[str, Certificate | None]
 
 
 def protect(
@@ -88,6 +95,8 @@ def protect(
         seconds = time.perf_counter() - started
         score = veil.score(graph, split)
         z = veil.transform(graph, split)
+        matched_by = "labels" if veil.utility == "links" else veil.utility
+        certificates = {secret: certificate_of(z, graph, split, secret, matched_by) for secret in veil.secrets}
         write_embeddings(out, node_ids(graph), z)
         Seen.of(graph, split, (veil.utility, *veil.secrets)).write(out)
         write_history(out / "history.parquet", veil.history_)
@@ -107,11 +116,15 @@ def protect(
                 "ids_digest": ids_digest(node_ids(graph)),
                 "unknown": unknown_counts(graph, split.targets),
                 "audited_as": audited_as(z),
+                "certificates": {
+                    secret: found and found.to_dict() | {"sentence": found.sentence}
+                    for secret, found in certificates.items()
+                },
                 **(source or {}),
             },
         )
         (out / CHECKPOINT).unlink(missing_ok=True)
-    return Run(veil, score, z, seconds)
+    return Run(veil, score, z, seconds, certificates)
 
 
 def hold_run(out: Path) -> AbstractContextManager[None]:

@@ -87,6 +87,9 @@ def test_a_bent_secret_is_found_though_not_by_a_straight_reader(
     straight = next(finding for finding in found.findings if finding.attack == "logistic regression, all")
     assert straight.headline.value < 0.65
     assert found.verdict == "leaks"
+    assert found.with_features is not None
+    assert found.excess_with_features is not None
+    assert found.excess_with_features.low > 0.3, "z holds the coin and the features do not"
 
 
 def under_noise(told: np.ndarray) -> np.ndarray:
@@ -294,6 +297,8 @@ def test_a_secret_in_the_distance_of_pairs_is_found(islands: tuple[Data, gv.Spli
     z = np.repeat(place, 6, axis=0) + np.stack([np.cos(angle), np.sin(angle)], axis=1)
     found = gv.audit(z, graph, split, "links")
     assert found.strongest.headline.value > 0.95
+    assert found.excess_with_features is not None
+    assert found.excess_with_features.low > 0.3, "the features are noise"
 
 
 def test_class_matched_non_links_have_the_links_classes_and_are_new(town: Data, town_split: gv.Split) -> None:
@@ -333,9 +338,8 @@ def test_classes_alone_tell_nothing_once_they_are_matched(town: Data, town_split
     z = np.eye(4)[town.y.numpy()]
     found = gv.audit(z, town, town_split, "links", attacks=[links.Distance("cosine")])
     assert found.floor is not None
-    assert found.strongest.headline.value == pytest.approx(found.floor.value, abs=1e-9), (
-        "comparing classes is the floor"
-    )
+    assert found.strongest.headline.value <= found.floor.value + 1e-9, "comparing classes reads no more than the floor"
+    assert found.floor.value < found.strongest.headline.value + 0.05
     assert found.class_matched is not None
     assert found.class_matched.matched is not None
     assert found.class_matched.matched.value == 0.5

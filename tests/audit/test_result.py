@@ -316,7 +316,6 @@ def test_raw_features_are_reduced_only_when_there_are_many(town: Data) -> None:
         (lambda z: z[:, :0], r"shape \(1500, 0\)"),
         (lambda z: np.where(np.arange(1500)[:, None] == 3, np.nan, z), "nan in row 3, column 0"),
         (lambda z: np.where(np.arange(1500)[:, None] == 3, np.inf, z), "inf in row 3, column 0"),
-        (np.ones_like, "the same row for every node"),
         (lambda z: z.astype(str), "expected numbers"),
     ],
 )
@@ -348,3 +347,11 @@ def test_an_audit_that_cannot_be_written_leaves_no_answers(secret: NodeSecret, t
     with pytest.raises(GraphveilError, match="cannot"):
         found.save(tmp_path / name if name else Path())
     assert sorted(file.name for file in tmp_path.iterdir()) == ["folder", "link"]
+
+
+@pytest.mark.parametrize("secret", ["coin", "links"])
+def test_one_row_for_all_nodes_is_a_collapse_and_never_protected(secret: str, town: Data, town_split: gv.Split) -> None:
+    found = gv.audit(np.ones((1500, 3)), town, town_split, secret, attacks="quick")
+    assert "collapsed" in [flag.name for flag in found.flags]
+    assert found.verdict == "flagged"
+    assert found.certificate is None

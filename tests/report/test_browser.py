@@ -57,7 +57,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     long["notes"].append("x" * 300)
     report(made.write(folder / "audit.json", long), folder / "audit.html")
     report(made.experiments(folder / "experiments"), folder / "experiments.html")
-    whole = made.experiment("figure2", [0.1, 0.5, 0.9], ["club", "kernel"])
+    whole = made.experiment("figure2", [0.1, 0.5, 0.9], ["club", "codes"])
     for row in whole["rows"][:14]:
         row.update(made.without_numbers(row, None), tradeoff=row["tradeoff"])
     made.write(folder / "missing" / "figure2.json", whole)

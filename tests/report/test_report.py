@@ -1,6 +1,7 @@
 """What stands on the page: the numbers, whatever is missing, and nothing that a file smuggles in."""
 
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 import graphveil.report
+from graphveil.codes import NOT_COVERED, link_certificate
+from graphveil.codes.certificate import ClassCalibration
 from graphveil.errors import GraphveilError
 from graphveil.report import report
 from graphveil.report.parts import MISSING
@@ -43,17 +46,62 @@ SWAPPED_NEVER = {"schema", "verdict", "metric"}
 
 def test_the_answer_of_an_audit_comes_first(show: Show) -> None:
     answer = show(made.audit()).all("section")[0]
+    calibration = made.certificate().calibration
+    assert isinstance(calibration, ClassCalibration)
+    limit = f"≤ {math.ceil(1000 * calibration.accuracy_limit) / 10:.1f} %"
     assert answer.all("h2")[0].text == "✗ leaks"
     facts = {one.all("dt")[0].text: one.all("dd")[0].text for one in answer.all("div") if one.all("dt")}
     assert facts == {
         "strongest attack": "33.1 [30.3, 36.1] % accuracy; the best together",
+        "certificate": "≤ 60.0 % accuracy of the best possible attack on the codes alone, counted exactly for this"
+        " release",
+        "certificate · nodes like these": f"{limit} accuracy of the best possible attack on other nodes, with 95 %"
+        " confidence",
+        "certificate · balanced accuracy": "≤ 57.6 % of the best possible attack on the codes alone",
+        "certificate · worst code": "≤ 60.0 % share of one class among the 100 nodes with that code",
+        "codes": "4 a code reveals at most 2.00 bits about its node, of any secret",
         "guessing": "30.2 % of 1000 test examples",
         "floor": f"85.6 [83.3, 87.6] % the public graph without the embeddings; the strongest is {MINUS}52.5 from it",
         "joint adversary": "28.4 % gap to a fresh one: +4.7",
         "balanced accuracy": "24.0 [21.1, 26.8] % MLP, all; guessing 14.3 %",
         "with the public graph": f"85.2 [82.9, 87.3] % GNN; the embeddings add {MINUS}0.4",
+        "with the features": "75.1 [72.3, 77.7] % MLP, all, with features; the embeddings add +1.1",
     }
     assert "too few examples: the test part leaves one class 12 examples" in answer.text
+
+
+def test_the_certificate_has_a_section_of_its_own(show: Show) -> None:
+    page, found = show(made.audit()), made.certificate()
+    assert [one.text for one in page.all("h2")][1] == "Certificate"
+    assert found.sentence in page.text
+    assert table(page, "Certificate").cells() == [list(row) for row in found.rows()]
+    assert table(page, "What the certificate does not cover").cells() == [list(row) for row in NOT_COVERED]
+    without = show(made.audit() | {"certificate": None})
+    assert "Certificate" not in [one.text for one in without.all("h2")]
+    assert "certificate" not in without.all("section")[0].text
+
+
+def test_the_certificate_of_links(show: Show) -> None:
+    links = np.array([[0, 0, 1, 2, 4, 5], [1, 2, 2, 3, 5, 6]])
+    found = link_certificate(np.array([0, 0, 0, 1, 1, 1, 1, 1]), links, np.arange(8) % 2)
+    page = show(made.audit() | {"secret": "links", "certificate": made.as_written(found)})
+    assert "AUC of the best possible attack on the codes alone, counted exactly" in page.all("section")[0].text
+    assert table(page, "Certificate").cells() == [list(row) for row in found.rows()]
+
+
+def test_a_run_that_was_not_audited_shows_its_certificate(tmp_path: Path) -> None:
+    found = made.certificate()
+    config = {"utility": "links", "secrets": ["labels"], "objective": "codes"}
+    told = {"secret": "labels", "metric": "accuracy", "value": 0.4, "chance": 0.3}
+    record = {"schema": "graphveil/run/3", "config": config, "scores": {"utility": 0.9, "secrets": [told]}}
+    certificates = {"labels": found.to_dict() | {"sentence": found.sentence}, "town": None}
+    made.write(tmp_path / "run.json", record | {"certificates": certificates})
+    report(tmp_path, tmp_path / "report.html")
+    answer = parse(tmp_path / "report.html").all("section")[0].text
+    assert found.sentence in answer
+    assert "rule counted from the codes" in answer
+    assert "joint adversary" not in answer
+    assert "≤ 60.0 %" in answer
 
 
 def test_everything_that_an_audit_found_is_there(show: Show) -> None:
@@ -187,7 +235,7 @@ def test_one_seed_has_no_interval(show: Show) -> None:
 
 
 def test_curves_of_one_seed_have_no_band(show: Show) -> None:
-    content = made.experiment("sweep", [0.0, 0.5, 1.0], ["kernel"])
+    content = made.experiment("sweep", [0.0, 0.5, 1.0], ["codes"])
     bands = []
     for half in (0.01, None):
         for row in content["rows"]:
@@ -203,7 +251,7 @@ def test_curves_of_one_seed_have_no_band(show: Show) -> None:
 
 
 def test_a_sweep_has_no_paper(show: Show) -> None:
-    content = made.experiment("sweep", [0.0, 0.5], ["kernel"])
+    content = made.experiment("sweep", [0.0, 0.5], ["codes"])
     for row in content["rows"]:
         row.update(paper=None, verdict="")
     page = show(sweep=content | {"config": None})
@@ -273,7 +321,7 @@ def test_a_class_without_a_name(show: Show) -> None:
         (lambda _: "", "cannot be shown"),
         (lambda _: "[]", "its content is [], expected an object"),
         (lambda _: "[" * 100_000, "cannot be shown"),
-        (lambda text: text.replace("audit/2", "audit/3"), "its schema is 'graphveil/audit/3'"),
+        (lambda text: text.replace("audit/3", "audit/2"), "its schema is 'graphveil/audit/2'"),
         (lambda text: text.replace('"chance": 0.302', '"chance": "much"', 1), "chance is 'much', expected a number"),
         (lambda text: text.replace('"chance": 0.302', '"chance": 30.2', 1), "chance is 30.2, expected a share"),
         (lambda text: text.replace('"chance": 0.302', '"chance": true', 1), "chance is True, expected a number"),
@@ -283,6 +331,11 @@ def test_a_class_without_a_name(show: Show) -> None:
         (lambda text: text.replace('"needs": ["z"', '"needs": [7', 1), "attacks[0].needs[0] is 7, expected a text"),
         (lambda text: text.replace('"x": [', '"x": [0.5, ', 1), "map.before has 401 x, 400 y and 400 classes"),
         (lambda text: text.replace('"ci": [', '"ci": [0.1, ', 1), "expected a list of two numbers"),
+        (
+            lambda text: text.replace('"rows": [["', '"rows": [["x", "', 1),
+            "certificate.rows[0] has 3 texts, expected two",
+        ),
+        (lambda text: text.replace('"rows": [["', '"rows": [[7, "', 1), "certificate.rows[0][0] is 7, expected a text"),
     ],
 )
 def test_a_wrong_audit_is_one_sentence(tmp_path: Path, change: Callable[[str], str], sentence: str) -> None:
@@ -308,7 +361,7 @@ def test_wrong_experiments_and_histories(tmp_path: Path, show: Show) -> None:
             show(table2=whole | {"rows": [whole["rows"][0] | change]})
     with pytest.raises(GraphveilError, match="not every row has 3 texts"):
         show(table1=made.table1() | {"rows": [["one"]]}, table2=whole)
-    made.write(tmp_path / "run" / "run.json", {"schema": "graphveil/run/2", "config": {"utility": "links"}})
+    made.write(tmp_path / "run" / "run.json", {"schema": "graphveil/run/3", "config": {"utility": "links"}})
     (tmp_path / "run" / "history.parquet").write_bytes(b"PAR1 torn")
     with pytest.raises(GraphveilError, match=r"history\.parquet cannot be shown"):
         report(tmp_path / "run", tmp_path / "report.html")
@@ -335,7 +388,7 @@ def test_a_report_overwrites_no_result(tmp_path: Path) -> None:
 def test_a_run_with_two_secrets_shows_both_and_says_which_was_not_audited(tmp_path: Path) -> None:
     told = [{"secret": name, "metric": "accuracy", "value": 0.4, "chance": 0.3} for name in ("labels", "city")]
     config = {"utility": "links", "secrets": ["labels", "city"]}
-    record = {"schema": "graphveil/run/2", "graph": "/home/me/people", "config": config, "audited_as": "abc"}
+    record = {"schema": "graphveil/run/3", "graph": "/home/me/people", "config": config, "audited_as": "abc"}
     made.write(tmp_path / "run.json", record | {"scores": {"utility": 0.9, "secrets": told}})
     audit = made.audit() | {"origin": {"embeddings": "abc"}}
     made.write(tmp_path / "audit.json", audit)
@@ -375,7 +428,7 @@ def test_no_text_becomes_markup(payload: str, show: Show, tmp_path: Path) -> Non
     pages = [show(spoiled(made.audit(), payload)), show(table1=spoiled(made.table1(), payload), figure2=whole)]
     pages.append(show(figure2=spoiled(whole, payload)))
     config = {"utility": "links", "secret": "labels", "encoder": "gcn", "objective": "club", "deep": {"er": "x"}}
-    record = {"schema": "graphveil/run/2", "graph": "cora", "config": config, "scores": {"utility_metric": "auc"}}
+    record = {"schema": "graphveil/run/3", "graph": "cora", "config": config, "scores": {"utility_metric": "auc"}}
     made.write(tmp_path / "run" / "run.json", spoiled(record, payload))
     made.write(tmp_path / "run" / "audit.json", spoiled(made.audit(), payload))
     report(tmp_path / "run", tmp_path / "run.html")

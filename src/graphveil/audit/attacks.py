@@ -4,21 +4,28 @@ Anything with these attributes and this call is an attack; `as_node_attacks` and
 make some of any scikit-learn classifier.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphveil.audit.learners import Rows
-from graphveil.audit.metrics import Array
+from graphveil.audit.metrics import Array, Integers
 from graphveil.audit.secret import LinkSecret, Secret
+from graphveil.codes import distinct_codes
+from graphveil.codes.tables import link_cells
 from graphveil.errors import GraphveilError
 
 WIDEST = 2048
 """Columns beyond which z is not whitened: that would take minutes."""
-Need = Literal["z", "secrets", "labels", "graph"]
-"""The embeddings; the secrets of other nodes or pairs; the labels of other nodes; all links of the public graph."""
+Need = Literal["z", "secrets", "labels", "graph", "features"]
+"""The embeddings; the secrets of other nodes or pairs; the labels of other nodes; all links of the public graph; the
+features of all nodes."""
+BEYOND_Z: frozenset[Need] = frozenset({"graph", "features"})
+"""What an attacker does not hold who sees z alone."""
+WITH_FEATURES = ", with features"
+"""How the name of an attack ends that sees z and the features; without it, it is the name of the same attack on one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +87,50 @@ def whitened(x: NDArray[Any]) -> Rows:
     there last. What varies less than a millionth of the most is float32's rounding, and is left out.
     """
     even = standardised(x).astype(np.float64)
-    if even.shape[1] > WIDEST:
+    if even.shape[1] > WIDEST or not even.any():
         return even.astype(np.float32)
     variance, directions = np.linalg.eigh(even.T @ even / len(even))
     kept = variance > 1e-12 * max(variance[-1], 1e-300)
     rows: Rows = (even @ (directions[:, kept] / np.sqrt(variance[kept]))).astype(np.float32)
     return rows
+
+
+def by_row(answers: Answers, rows: Rows, secret: Secret) -> Answers:
+    """Give examples with equal rows equal answers: the mean of theirs.
+
+    An attack that sees only these rows cannot tell such examples apart. Where its answers differ all the same, because
+    it chose among equally near neighbours or because of rounding, the difference is chance.
+
+    Args:
+        rows: what the attack saw, (num_nodes, columns).
+    """
+    parts = {"val": secret.val.index, "test": secret.test.index}
+    if isinstance(secret, LinkSecret) and secret.matched is not None:
+        parts |= {"matched_val": secret.matched.val.index, "matched_test": secret.matched.test.index}
+    means = {
+        name: _cell_means(values, _cells(rows, index))
+        for name, index in parts.items()
+        if (values := getattr(answers, name)) is not None
+    }
+    return replace(answers, **means)
+
+
+def _cells(rows: Rows, index: Integers) -> Integers:
+    """A number for each example, equal where the rows are; of pairs, in whatever order their ends are."""
+    nodes, place = np.unique(index, return_inverse=True)
+    codes, _ = distinct_codes(rows[nodes])
+    place = place.reshape(index.shape)
+    return codes[place] if index.ndim == 1 else link_cells(codes, place)[1]
+
+
+def _cell_means(values: Array, cells: Integers) -> Array:
+    size = np.bincount(cells)
+    if len(size) == len(values):
+        return values
+    total = np.zeros((len(size), *values.shape[1:]))
+    np.add.at(total, cells, values)
+    means: Array = (total.T / size).T[cells]
+    return means
 
 
 def check_answers(answers: Answers, attack: Attack, secret: Secret) -> Answers:

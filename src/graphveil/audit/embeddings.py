@@ -68,9 +68,7 @@ def check_embeddings(z: Any, num_nodes: int, name: str = "z") -> Rows:
             f"{name} holds {array[row, column]} in row {row}, column {column}: expected finite numbers."
         )
     if (array == array[:1]).all():
-        raise GraphveilError(
-            f"{name} has the same row for every node: it tells nothing about anything, its use included."
-        )
+        return np.zeros(array.shape, dtype=np.float32)
     array = array / np.abs(array).max()
     mean, deviation = array.mean(axis=0), array.std(axis=0)
     array = array - np.where(np.abs(mean) > 1e4 * deviation, mean, 0.0)
@@ -84,9 +82,11 @@ def rows_digest(rows: Rows) -> str:
 
 
 def shape_flags(z: Rows) -> list[Flag]:
-    """Dimensions that never change, and those that repeat another."""
+    """Dimensions that never change, and those that repeat another; one row for all nodes is a collapse."""
     flags = []
     dead = np.ptp(z, axis=0) == 0
+    if dead.all():
+        return [Flag("collapsed", "every node has the same row, which says nothing about any secret or any use")]
     if dead.any():
         flags.append(Flag("dead dimensions", f"{dead.sum()} of {z.shape[1]} never change"))
     alive = z[:, ~dead].astype(np.float64)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphveil.audit.attacks import Answers, Need
+from graphveil.audit.attacks import BEYOND_Z, Answers, Need
 from graphveil.audit.information import calibrate
 from graphveil.audit.metrics import (
     Array,
@@ -15,6 +15,7 @@ from graphveil.audit.metrics import (
     Integers,
     accuracy,
     auc,
+    auc_difference,
     balanced_accuracy,
     macro_f1,
     mean,
@@ -110,14 +111,21 @@ class Finding:
         }
 
     @property
+    def on_z_alone(self) -> bool:
+        """Whether the attack held neither the public graph nor the features."""
+        return not BEYOND_Z & set(self.needs)
+
+    @property
     def constant(self) -> bool:
         """Whether every example got the same answer."""
         test = self.answers.test
         return len(np.unique(test.argmax(axis=1) if test.ndim == 2 else test)) == 1
 
     def over(self, other: "Finding") -> Estimate:
-        """How much more often this one is right than another about the same nodes."""
+        """The accuracy of this one minus that of another on the same nodes; of pairs, the difference of their AUCs."""
         y = self.secret.test.y
+        if isinstance(self.secret, LinkSecret):
+            return auc_difference(self.answers.test, other.answers.test, y, self.secret.test.index)
         right = [(finding.answers.test.argmax(axis=1) == y).astype(np.float64) for finding in (self, other)]
         return mean(right[0] - right[1])
 

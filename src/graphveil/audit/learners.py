@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from graphveil.audit.metrics import Array, Integers
+from graphveil.codes import class_table
 from graphveil.randomness import global_stream, stream
 
 Rows = NDArray[np.float32]
@@ -151,9 +152,9 @@ class Sklearn:
         return Fitted(log_probabilities, setting)
 
 
-def logistic_regression() -> Sklearn:
+def logistic_regression(strengths: Sequence[float] = (1.0, 0.1, 0.01, 0.001, 10.0, 100.0)) -> Sklearn:
     """A linear reader, from heavily to lightly shrunk."""
-    return Sklearn([LogisticRegression(C=c, max_iter=300) for c in (1.0, 0.1, 0.01, 0.001, 10.0, 100.0)])
+    return Sklearn([LogisticRegression(C=c, max_iter=300) for c in strengths])
 
 
 def neighbours() -> Sklearn:
@@ -192,6 +193,26 @@ class _Neighbours(KNeighborsClassifier):  # type: ignore[misc]
         self.set_params(n_neighbors=min(self.get_params()["n_neighbors"], len(y)))
         super().fit(x, y)
         return self
+
+
+@dataclass(frozen=True)
+class CountTable:
+    """Class counts by code, p(y | c) = (n(c, y) + s * share(y)) / (n(c) + s); a row is the code alone, (n, 1).
+
+    Args:
+        grid: s, the number of known nodes that the class shares count as.
+    """
+
+    grid: Sequence[float] = (1.0, 4.0, 0.25, 16.0, 64.0)
+
+    def fit(self, taught: Taught, num_classes: int, setting: Any, seed: int, stop: Stop = None) -> Fitted:
+        del seed, stop  # counting draws nothing and takes no rounds
+        codes = taught.x[:, 0].astype(np.int64)
+        unseen = int(codes.max()) + 1  # the last line of the table is for every code without a known node
+        counts = class_table(codes, taught.y, unseen + 1, num_classes)
+        share = counts.sum(axis=0) / len(codes)
+        log_p = _log((counts + setting * share) / (counts.sum(axis=1, keepdims=True) + setting))
+        return Fitted(lambda x: log_p[np.minimum(x[:, 0].astype(np.int64), unseen)], setting)
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,12 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from graphveil.audit import learners
-from graphveil.audit.attacks import Answers, Attack, Need, standardised, whitened
+from graphveil.audit.attacks import WITH_FEATURES, Answers, Attack, Need, by_row, standardised, whitened
 from graphveil.audit.learners import Learner, Rows, Taught, learn
 from graphveil.audit.metrics import Array, Integers
 from graphveil.audit.secret import MAX_KNOWN, Asked, LinkSecret
+from graphveil.codes import distinct_codes
+from graphveil.codes.tables import cell_pairs, code_sizes
 
 Pairs = Integers
 Described = Callable[[Pairs], Rows]
@@ -80,9 +82,9 @@ class Distance:
             sign = 1.0 if learners.area(on_val, val.y) >= 0.5 else -1.0
             return sign * on_val, sign * nearness(test.index)
 
-        answers = folded(secret.val, secret.test)
-        matched = secret.matched
-        return Answers(*answers) if matched is None else Answers(*answers, *folded(matched.val, matched.test))
+        answers, matched = folded(secret.val, secret.test), secret.matched
+        more = () if matched is None else folded(matched.val, matched.test)
+        return by_row(Answers(*answers, *more), z, secret)
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,11 @@ class ClassifyPairs:
         score = self._taught(views, secret.known, secret.val, seed)
         val, test = score(secret.val.index), score(secret.test.index)
         if secret.matched is None:
-            return Answers(val, test)
+            return by_row(Answers(val, test), z, secret)
         if self.twice:
             score = self._taught(views, secret.matched.known, secret.matched.val, seed)
-        return Answers(val, test, score(secret.matched.val.index), score(secret.matched.test.index))
+        matched = score(secret.matched.val.index), score(secret.matched.test.index)
+        return by_row(Answers(val, test, *matched), z, secret)
 
     def _taught(self, views: Sequence[Described], known: Asked, val: Asked, seed: int) -> Callable[[Pairs], Array]:
         return max((self._learned(rows, known, val, seed) for rows in views), key=lambda found: found[0])[1]
@@ -149,7 +152,42 @@ class LabelAgreement:
         classes = int(max(known.y.max(), val.y.max())) + 1
         model = learn(learners.logistic_regression(), known, classes, seed, held_out=val)
         share = np.exp(model.log_probabilities(x))
-        return _answers(lambda pairs: (share[pairs[0]] * share[pairs[1]]).sum(axis=1), secret)
+        return by_row(_answers(lambda pairs: (share[pairs[0]] * share[pairs[1]]).sum(axis=1), secret), z, secret)
+
+
+@dataclass(frozen=True)
+class CountPairs:
+    """Score a pair by log( (links + s) / (non-links + s) ) of the known pairs with the same two distinct rows.
+
+    The non-links are counted among the known ones, or expected from how many nodes have each row; that, and s, is
+    chosen on the validation part.
+    """
+
+    name: str = "table of distinct rows"
+    cost: float = 0.05
+    needs: tuple[Need, ...] = ("z", "secrets")
+    grid: tuple[float, ...] = (0.5, 2.0, 8.0, 0.1)
+
+    def __call__(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:  # noqa: ARG002 - nothing is drawn
+        codes, _ = distinct_codes(z)
+        answers, matched = self._counted(codes, secret.known, secret.val, secret.test), secret.matched
+        more = () if matched is None else self._counted(codes, matched.known, matched.val, matched.test)
+        return Answers(*answers, *more)
+
+    def _counted(self, codes: Integers, known: Asked, val: Asked, test: Asked) -> tuple[Array, Array]:
+        cells = [_unordered(codes, part.index) for part in (val, test)]
+        links, nonlinks = (_unordered(codes, known.index[:, known.y == linked]) for linked in (1, 0))
+        found = [_times(links, part) for part in cells]
+        expected = nonlinks.shape[1] / (len(codes) * (len(codes) - 1) / 2)
+        sizes = code_sizes(codes, int(codes.max()) + 1)
+        bases = [[_times(nonlinks, part) for part in cells], [expected * cell_pairs(part, sizes) for part in cells]]
+        scores = [
+            [np.log(have + s) - np.log(lack + s) for have, lack in zip(found, base, strict=True)]
+            for base in bases
+            for s in self.grid
+        ]
+        on_val, on_test = max(scores, key=lambda score: learners.area(score[0], val.y))
+        return on_val, on_test
 
 
 def ends(z: Rows) -> Described:
@@ -203,6 +241,23 @@ def quick() -> list[Attack]:
     ]
 
 
+def counting() -> list[Attack]:
+    """For an embedding with few distinct rows: read the links off a table of known pairs by their two rows."""
+    return [CountPairs()]
+
+
+def with_features() -> list[Attack]:
+    """Attackers who hold z and the features, for rows that are both beside each other."""
+    needs: tuple[Need, ...] = ("z", "secrets", "features")
+    return [
+        ClassifyPairs(f"{name}{WITH_FEATURES}", learner, cost, (geometry,), twice=False, needs=needs)
+        for name, learner, cost in (
+            ("pair-MLP", lambda _: learners.mlp(), 12.0),
+            ("boosted trees on pairs", lambda _: learners.trees(), 14.0),
+        )
+    ]
+
+
 def as_link_attacks(name: str, estimators: Sequence[Any]) -> list[Attack]:
     """Any scikit-learn classifiers, tuned over, on the geometry of pairs."""
     return [ClassifyPairs(f"{name} on pairs", lambda _: learners.Sklearn(estimators), 7.0, (geometry,))]
@@ -210,6 +265,21 @@ def as_link_attacks(name: str, estimators: Sequence[Any]) -> list[Attack]:
 
 def _beside(x: Rows) -> Described:
     return lambda pairs: np.concatenate([x[pairs[0]], x[pairs[1]]], axis=1)
+
+
+def _unordered(codes: Integers, pairs: Pairs) -> Pairs:
+    """The two codes of each pair, the smaller one first, (2, n)."""
+    return np.sort(codes[pairs], axis=0)
+
+
+def _times(cells: Pairs, asked: Pairs) -> Array:
+    """How often each of the asked cells is among `cells`, both (2, n)."""
+    width = max(cells.max(initial=0), asked.max(initial=0)) + 1
+    numbers, counts = np.unique(cells[0] * width + cells[1], return_counts=True)
+    wanted = asked[0] * width + asked[1]
+    place = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+    times: Array = np.where(numbers[place] == wanted, counts[place], 0).astype(np.float64)
+    return times
 
 
 def _answers(score: Callable[[Pairs], Array], secret: LinkSecret) -> Answers:

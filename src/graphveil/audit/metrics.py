@@ -5,6 +5,7 @@
 | accuracy, and its gain over the most frequent class | Wilson |
 | balanced accuracy, macro-F1 | bootstrap within each class |
 | AUC | DeLong's placements on the logit scale, with the covariance of pairs that share a node |
+| difference of two AUCs | the same of the differences of the placements, on the scale of the AUC |
 | average precision, TPR at an FPR | bootstrap of the pairs, widened as sharing nodes widens the AUC's |
 
 Pairs are not independent: a hub is an end of many. An interval that forgets this is too short, and finds a leak in
@@ -119,6 +120,18 @@ def auc(score: Array, y: Integers, pairs: Integers) -> Estimate:
     spread = Z95 * np.sqrt(_variance(influence, pairs)) / (value * (1 - value))
     low, high = expit(logit(value) + np.array([-spread, spread]))
     return Estimate(value, float(low), float(high))
+
+
+def auc_difference(score: Array, other: Array, y: Integers, pairs: Integers) -> Estimate:
+    """The AUC of one score minus that of another for the same pairs; the interval counts shared nodes.
+
+    Args:
+        pairs: (2, n).
+    """
+    (value, influence), (other_value, other_influence) = _placements(score, y), _placements(other, y)
+    difference = value - other_value
+    spread = Z95 * float(np.sqrt(_variance(influence - other_influence, pairs)))
+    return Estimate(difference, difference - spread, difference + spread)
 
 
 def precision_and_rates(score: Array, y: Integers, pairs: Integers) -> dict[str, Estimate]:

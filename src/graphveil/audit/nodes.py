@@ -9,13 +9,18 @@ import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 
 from graphveil.audit import learners
-from graphveil.audit.attacks import Answers, Attack, Need, scaled, standardised, whitened
+from graphveil.audit.attacks import WITH_FEATURES, Answers, Attack, Need, by_row, scaled, standardised, whitened
 from graphveil.audit.learners import Fitted, Learner, Rows, Taught, learn
 from graphveil.audit.metrics import Array, Integers
 from graphveil.audit.secret import Asked, NodeSecret
+from graphveil.codes import distinct_codes
 from graphveil.data.split import Knowledge
 
 KNOWLEDGE: tuple[Knowledge, ...] = ("few", "all")
+CROSSED = 16
+"""Main directions of z that are multiplied with the features."""
+MAX_PRODUCTS = 100_000_000
+"""Products of z and features, of all nodes together; with more nodes fewer directions of z are multiplied."""
 
 
 View = Callable[[Rows, NodeSecret, Asked], Rows]
@@ -45,6 +50,10 @@ class Classify:
     scalings: tuple[Scaling, ...] = (scaled, standardised, whitened)
 
     def __call__(self, z: Rows, secret: NodeSecret, seed: int) -> Answers:
+        answers = self._answers(z, secret, seed)
+        return answers if "graph" in self.needs else by_row(answers, z, secret)
+
+    def _answers(self, z: Rows, secret: NodeSecret, seed: int) -> Answers:
         known, val, classes = secret.known[self.knowledge], secret.val, secret.num_classes
         raw = self.view(z, secret, known)
         learner = self.learner(raw.shape[1])
@@ -94,7 +103,7 @@ class Propagate:
         before = _spread(links, place[known.index], known.y, secret.num_classes, reach)
         everything = known.and_also(val) if self.knowledge == "all" else known
         after = _spread(links, place[everything.index], everything.y, secret.num_classes, reach)
-        return Answers(before[place[val.index]], after[place[test.index]])
+        return by_row(Answers(before[place[val.index]], after[place[test.index]]), z, secret)
 
 
 def panel() -> list[Attack]:
@@ -125,6 +134,35 @@ def quick() -> list[Attack]:
     ]
 
 
+def counting() -> list[Attack]:
+    """For an embedding with few distinct rows: read the classes off a table of known nodes by row."""
+    table = Classify(
+        "table of distinct rows", lambda _: learners.CountTable(), "all", 0.05, row_numbers, scalings=(_as_it_is,)
+    )
+    return [table]
+
+
+def with_features(z_columns: int) -> list[Attack]:
+    """Attackers who hold z and the features, for rows that are z and then the features.
+
+    Together they may tell what neither tells alone, so products of the two are looked at too.
+
+    Args:
+        z_columns: the number of columns of z.
+    """
+    needs: tuple[Need, ...] = ("z", "secrets", "features")
+
+    def one(name: str, learner: Callable[[int], Learner], cost: float, scalings: tuple[Scaling, ...]) -> Attack:
+        return Classify(f"{name}, all{WITH_FEATURES}", learner, "all", cost, needs=needs, scalings=scalings)
+
+    return [
+        one("logistic regression", lambda _: learners.logistic_regression(), 3.0, (standardised, whitened)),
+        one("boosted trees", lambda _: learners.trees(), 6.0, _FOR_TREES),
+        one("MLP", lambda _: learners.mlp(), 7.0, (standardised, whitened)),
+        one("logistic regression on products", lambda _: _shrunk(), 8.0, (Products(z_columns),)),
+    ]
+
+
 def as_node_attacks(name: str, estimators: Sequence[Any]) -> list[Attack]:
     """Any scikit-learn classifiers, tuned over, as attackers that know few and all."""
     return [Classify(f"{name}, {knows}", lambda _: learners.Sklearn(estimators), knows, 5.0) for knows in KNOWLEDGE]
@@ -137,6 +175,38 @@ def graph_alone() -> list[Attack]:
         Classify(f"public graph alone, {knows}", lambda _: learners.mlp(), knows, 4.0, graph_rows, needs, _EVEN)
         for knows in KNOWLEDGE
     ]
+
+
+@dataclass(frozen=True)
+class Products:
+    """A scaling of rows that are z and then the features: both standardised, and all products of the two.
+
+    Args:
+        z_columns: the number of columns of z, of which the main directions are taken if there are many.
+    """
+
+    z_columns: int
+
+    def __call__(self, x: Rows) -> Rows:
+        z, features = whitened(x[:, : self.z_columns]), standardised(x[:, self.z_columns :])
+        most = min(CROSSED, MAX_PRODUCTS // max(1, features.size))
+        main = z[:, max(0, z.shape[1] - most) :]  # the last ones vary most
+        products = (main[:, :, None] * features[:, None, :]).reshape(len(x), -1)
+        return np.concatenate([z, features, products], axis=1)
+
+
+def row_numbers(z: Rows, secret: NodeSecret, known: Asked) -> Rows:  # noqa: ARG001 - a view like the others
+    """The number of each node's distinct row, (n, 1)."""
+    return distinct_codes(z)[0][:, None].astype(np.float32)
+
+
+def _as_it_is(x: Rows) -> Rows:
+    return x
+
+
+def _shrunk() -> Learner:
+    """Products are many columns, most of which tell nothing."""
+    return learners.logistic_regression((0.01, 0.001, 0.1))
 
 
 _EVEN = (scaled, standardised)

@@ -17,11 +17,13 @@ from torch_geometric.data import Data
 
 import graphveil
 from graphveil.audit import links, nodes
-from graphveil.audit.attacks import Attack, check_answers, standardised
+from graphveil.audit.attacks import Attack, check_answers, scaled, standardised
+from graphveil.audit.certify import codes_certificate, is_discrete, limits_on_test, row_codes
 from graphveil.audit.embeddings import check_embeddings, rows_digest, shape_flags
 from graphveil.audit.finding import Finding, together
 from graphveil.audit.learners import Rows
 from graphveil.audit.map import draw
+from graphveil.audit.metrics import Integers
 from graphveil.audit.result import Audit, Context
 from graphveil.audit.secret import LinkSecret, NodeSecret, Secret, link_secret, node_secret
 from graphveil.data import Split, check_graph
@@ -79,25 +81,31 @@ def audit(
         )
     split.check_links(graph)
     rows = check_embeddings(z, graph.x.size(0))
+    codes = row_codes(z)
     context = context or Context()
     asked = the_secret(secret, graph, split, seed, context)
     panel = the_panel(attacks, asked)
-    tasks = [Task("embeddings", attack, rows) for attack in panel]
+    tasks = [Task("embeddings", attack, rows) for attack in [*_counting(attacks, asked, codes), *panel]]
+    others = {} if attacks == "quick" else {"raw features": raw_features(graph, seed)}
+    if attacks is None or attacks == "full":
+        both = np.concatenate([scaled(rows), scaled(others["raw features"])], axis=1)
+        tasks += [Task("embeddings", attack, both) for attack in _with_features(asked, rows.shape[1])]
     on_z = [attack for attack in panel if "graph" not in attack.needs]
     if isinstance(asked, NodeSecret) and len(on_z) < len(panel):
         tasks += [Task("public graph", attack, rows) for attack in nodes.graph_alone()]
-    others = {} if attacks == "quick" else {"raw features": raw_features(graph, seed)}
     for name, other in (controls or {}).items():
         if name in RESERVED:
             raise GraphveilError(f"a control is called {name!r}, which is taken: call it something else.")
         others[name] = check_embeddings(other, graph.x.size(0), name)
-    tasks += [Task(name, attack, other) for name, other in others.items() for attack in on_z]
+    for name, other in others.items():
+        tasks += [Task(name, attack, other) for attack in [*_counting(attacks, asked, row_codes(other)), *on_z]]
     findings, dropped = run(tasks, asked, seed, effort or Effort())
     by_subject: dict[str, list[Finding]] = {}
     for finding in findings:
         by_subject.setdefault(finding.subject, []).append(finding)
     for found in by_subject.values():
-        found.extend(together([finding for finding in found if "z" in finding.needs and "graph" not in finding.needs]))
+        found.extend(together([finding for finding in found if "z" in finding.needs and finding.on_z_alone]))
+    certificate = codes_certificate(codes, graph, split, secret, _matched_by(context))
     return Audit(
         secret=asked,
         findings=by_subject.pop("embeddings"),
@@ -112,6 +120,8 @@ def audit(
             "embeddings": rows_digest(rows),
             "graphveil": graphveil.__version__,
         },
+        certificate=certificate,
+        limits={} if certificate is None else limits_on_test(codes, asked),
         map=None if attacks == "quick" else draw(asked, rows, others.get("unprotected encoder"), seed),
     )
 
@@ -120,8 +130,12 @@ def the_secret(name: str, graph: Data, split: Split, seed: int, context: Context
     """The roles of what is asked for; links are matched by the classes that the utility keeps, if it keeps some."""
     if name != "links":
         return node_secret(graph, split, name, seed)
+    return link_secret(graph, split, seed, _matched_by(context))
+
+
+def _matched_by(context: Context) -> str:
     utility = context.utility.name if context.utility is not None else "links"
-    return link_secret(graph, split, seed, "labels" if utility == "links" else utility)
+    return "labels" if utility == "links" else utility
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,6 +236,17 @@ def the_panel(attacks: str | Sequence[Any] | None, secret: Secret) -> list[Attac
         twice = next(name for name in names if names.count(name) > 1)
         raise GraphveilError(f"two attacks are called {twice!r}: give them names that differ.")
     return found
+
+
+def _counting(attacks: str | Sequence[Any] | None, secret: Secret, codes: Integers) -> list[Attack]:
+    """The attacks of a panel by name that need few distinct rows, where there are few."""
+    if not (attacks is None or isinstance(attacks, str)) or not is_discrete(codes):
+        return []
+    return links.counting() if isinstance(secret, LinkSecret) else nodes.counting()
+
+
+def _with_features(secret: Secret, z_columns: int) -> list[Attack]:
+    return links.with_features() if isinstance(secret, LinkSecret) else nodes.with_features(z_columns)
 
 
 def _title(task: Task) -> str:

@@ -1,7 +1,7 @@
 """What an audit found: the strongest attack, what stands beside it, flags and a verdict, all derived from findings."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,21 +11,27 @@ import numpy as np
 import safetensors.numpy
 from scipy.stats import norm
 
+from graphveil.audit.attacks import WITH_FEATURES
 from graphveil.audit.finding import Finding, plain, ranked, strongest
 from graphveil.audit.information import Information, information
-from graphveil.audit.metrics import Estimate, auc
-from graphveil.audit.secret import LinkSecret, NodeSecret, Secret
+from graphveil.audit.metrics import Array, Estimate, Integers, auc
+from graphveil.audit.secret import Asked, LinkSecret, NodeSecret, Secret
+from graphveil.codes import NOT_COVERED, Certificate
+from graphveil.codes.tables import link_table
 from graphveil.data.graph import UNKNOWN
 from graphveil.errors import GraphveilError
 from graphveil.files import blame_the_disk, check_target, making, sealed, write_atomically, write_json
 
-SCHEMA = "graphveil/audit/2"
+SCHEMA = "graphveil/audit/3"
 WIDEST = 0.05
 """The half-width of an interval above which there are too few examples to call anything protected."""
 RAREST = 30
 """Test examples that a class must have for the same."""
+ROUNDING = 1e-9
+"""How far a value may be above a limit that was computed in another way."""
 
 METRICS = {"accuracy": "accuracy", "auc": "AUC"}
+FINER = {"balanced_accuracy": "balanced accuracy", "class_matched_auc": "class-matched AUC"}
 
 Verdict = Literal["leaks", "protected", "flagged"]
 
@@ -74,6 +80,8 @@ class Audit:
         shape: flags raised by the numbers of the embeddings themselves.
         dropped: attacks that the time budget left out.
         origin: panel, seed, and digests of the split and the embeddings.
+        certificate: what nobody who sees the embeddings alone can exceed; None if they have too many distinct rows.
+        limits: of an embedding with a certificate, the same on the test examples alone, by metric.
         map: the embeddings on a plane by their secret; see `graphveil.audit.map`.
     """
 
@@ -84,16 +92,18 @@ class Audit:
     dropped: Sequence[str] = ()
     context: Context = field(default_factory=Context)
     origin: Mapping[str, Any] = field(default_factory=dict)
+    certificate: Certificate | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
     map: Mapping[str, Any] | None = None
 
     @cached_property
     def strongest(self) -> Finding:
         """The attack that read most on the validation part, from z and known secrets; its test reading counts."""
-        return strongest(self._without_graph)
+        return strongest(self._on_z_alone)
 
     @property
-    def _without_graph(self) -> Sequence[Finding]:
-        return [finding for finding in self.findings if "graph" not in finding.needs] or self.findings
+    def _on_z_alone(self) -> Sequence[Finding]:
+        return [finding for finding in self.findings if finding.on_z_alone] or self.findings
 
     @cached_property
     def with_graph(self) -> Finding | None:
@@ -108,11 +118,24 @@ class Audit:
         return self.with_graph.over(strongest(alone)) if self.with_graph is not None and alone else None
 
     @cached_property
+    def with_features(self) -> Finding | None:
+        """The strongest of those that also hold the features."""
+        found = [finding for finding in self.findings if "features" in finding.needs]
+        return strongest(found) if found else None
+
+    @cached_property
+    def excess_with_features(self) -> Estimate | None:
+        """What z adds for those who hold the features: accuracy or AUC with z minus that of the same without."""
+        names = {finding.attack for finding in self.findings if "features" in finding.needs}
+        alone = [found for found in self.controls.get("raw features", ()) if f"{found.attack}{WITH_FEATURES}" in names]
+        return self.with_features.over(strongest(alone)) if self.with_features is not None and alone else None
+
+    @cached_property
     def most_balanced(self) -> Finding | None:
         """Of a node secret the attack of the best balanced accuracy, chosen on the validation part."""
         if isinstance(self.secret, LinkSecret):
             return None
-        return max(self._without_graph, key=lambda finding: finding.balanced_validation.value)
+        return max(self._on_z_alone, key=lambda finding: finding.balanced_validation.value)
 
     @property
     def balanced_chance(self) -> float:
@@ -122,16 +145,16 @@ class Audit:
     @cached_property
     def class_matched(self) -> Finding | None:
         """The strongest attack where classes alone tell nothing, chosen on the validation part."""
-        able = [
-            (found.matched_validation.value, i) for i, found in enumerate(self.findings) if found.matched_validation
-        ]
-        return self.findings[max(able)[1]] if able else None
+        findings = self._on_z_alone
+        able = [(found.matched_validation.value, i) for i, found in enumerate(findings) if found.matched_validation]
+        return findings[max(able)[1]] if able else None
 
     @cached_property
     def floor(self) -> Estimate | None:
         """What the utility implies if it is perfect.
 
-        Of links: the AUC of comparing true classes. Of a node secret: what the true links tell without any embedding.
+        Of links: the AUC of the best rule on the true classes of both ends, counted on the known links; comparing them
+        for equality alone reads less. Of a node secret: what the true links tell without any embedding.
         """
         if isinstance(self.secret, NodeSecret):
             alone = self.controls.get("public graph")
@@ -143,7 +166,7 @@ class Audit:
         answer = self.secret.test.y[known]
         if not 0 < answer.sum() < len(answer):
             return None
-        return auc((y[pairs[0]] == y[pairs[1]])[known].astype(float), answer, pairs[:, known])
+        return auc(_class_pair_scores(y, self.secret.known)(pairs[:, known]), answer, pairs[:, known])
 
     @property
     def excess(self) -> float | None:
@@ -165,7 +188,7 @@ class Audit:
     @cached_property
     def flags(self) -> tuple[Flag, ...]:
         """Signs of collapse and of too little evidence."""
-        found = [*self.shape, *self._collapse(), *self._too_little()]
+        found = [*self.shape, *self._collapse(), *self._too_little(), *self._above_certificate()]
         found += [Flag("in doubt", sentence) for sentence in self.context.doubts]
         if self.dropped:
             found.append(Flag("attacks dropped", f"the time budget left out {', '.join(self.dropped)}"))
@@ -201,6 +224,23 @@ class Audit:
             wide.append(f"one class {counts.min()} examples")
         return [Flag("too few examples", f"the test part leaves {' and '.join(wide)}")] if wide else []
 
+    def _above_certificate(self) -> list[Flag]:
+        """Attacks that are better on the test examples than z allows, which must not happen."""
+        found = []
+        for metric, limit in self.limits.items():
+            able = [one for one in self.findings if one.on_z_alone and metric in one.metrics]
+            best = max(able, key=lambda one: one.metrics[metric].value, default=None)
+            if best is not None and (value := best.metrics[metric].value) > limit + ROUNDING:
+                name = (METRICS | FINER)[metric]
+                found.append(
+                    Flag(
+                        "attack above certificate",
+                        f"{best.attack} has {name} {100 * value:.2f} on the test part, where the distinct rows of z"
+                        f" allow {100 * limit:.2f}: the attack knows more than z, or the certificate is wrong",
+                    )
+                )
+        return found
+
     @property
     def verdict(self) -> Verdict:
         """ "leaks" if any reading can be told from guessing; "protected" if none can and nothing is flagged."""
@@ -232,24 +272,31 @@ class Audit:
             found.append(_above(matched.attack, "class-matched AUC", matched.matched, 0.5))
         graph, excess = self.with_graph, self.excess_with_graph
         if graph is not None and excess is not None and excess.low > 0 and graph.headline.low > self.secret.chance:
-            found.append(f"{graph.attack}: it reads {excess} more with z than without")
+            found.append(f"{graph.attack}: z adds {excess} points to what the public graph tells")
+        features, excess = self.with_features, self.excess_with_features
+        if (
+            features is not None
+            and excess is not None
+            and excess.low > 0
+            and features.headline.low > self.secret.chance
+        ):
+            found.append(f"{features.attack}: z adds {excess} points to what the features tell")
         return tuple(found)
 
     def _standing_out(self, reference: float) -> Finding | None:
         """An attack that reads more than `reference`, at the level of 2.5 % shared by all of them (Bonferroni)."""
-        widened = norm.ppf(1 - 0.025 / len(self._without_graph)) / norm.ppf(0.975)
+        widened = norm.ppf(1 - 0.025 / len(self._on_z_alone)) / norm.ppf(0.975)
 
         def least(finding: Finding) -> float:
             one = finding.headline
             return float(one.value - widened * (one.value - one.low))
 
-        most = max(self._without_graph, key=least)
+        most = max(self._on_z_alone, key=least)
         return most if least(most) > reference else None
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in audit.json."""
-        told, floor, graph, matched = self.information, self.floor, self.with_graph, self.class_matched
-        balanced, excess = self.most_balanced, self.excess_with_graph
+        told, floor, matched, balanced = self.information, self.floor, self.class_matched, self.most_balanced
         return {
             "schema": SCHEMA,
             "origin": dict(self.origin),
@@ -259,13 +306,13 @@ class Audit:
             "chance": self.secret.chance,
             "strongest": {"attack": self.strongest.attack, "metric": self.strongest.metric}
             | plain(self.strongest.headline),
+            "certificate": _certificate(self.certificate),
+            "certificate_on_test": dict(self.limits) or None,
             "balanced": balanced
             and {"attack": balanced.attack, "chance": self.balanced_chance} | plain(balanced.balanced),
             "class_matched": matched and matched.matched and {"attack": matched.attack} | plain(matched.matched),
-            "with_public_graph": graph
-            and {"attack": graph.attack, "metric": graph.metric}
-            | plain(graph.headline)
-            | {"excess": excess and plain(excess)},
+            "with_public_graph": _added(self.with_graph, self.excess_with_graph),
+            "with_features": _added(self.with_features, self.excess_with_features),
             "floor": floor and plain(floor) | {"excess": self.excess},
             "joint_adversary": None if self.gap is None else {"value": self.context.joint, "gap": self.gap},
             "mutual_information": {
@@ -323,11 +370,39 @@ class Audit:
         return as_text(self)
 
 
+def _class_pair_scores(y: Integers, known: Asked) -> Callable[[Integers], Array]:
+    """How much likelier than chance a link is between nodes of two classes, from known links."""
+    links = known.index[:, known.y == 1]
+    links = links[:, (y[links] != UNKNOWN).all(axis=0)]
+    classes = int(y.max()) + 1
+    linked = link_table(y, links, classes)
+    share = np.bincount(y[y != UNKNOWN], minlength=classes) / (y != UNKNOWN).sum()
+    expected = np.maximum(np.outer(share, share), 1e-12)
+    score = np.log((linked + expected) / (linked.sum() + 1)) - np.log(expected)
+    return lambda pairs: score[y[pairs[0]], y[pairs[1]]]
+
+
 def answers_beside(path: Path) -> Path:
     """The file of the raw answers that belongs to an audit's file."""
     if not path.name:
         raise GraphveilError(f"an audit cannot be written to {str(path)!r}: give the name of a file.")
     return path.with_name(f"{path.stem}.answers.safetensors")
+
+
+def _certificate(certificate: Certificate | None) -> dict[str, Any] | None:
+    """With all its sentences, so that a reader of the file needs nothing else."""
+    if certificate is None:
+        return None
+    words = {"sentence": certificate.sentence, "rows": [list(row) for row in certificate.rows()]}
+    return certificate.to_dict() | words | {"not_covered": [list(row) for row in NOT_COVERED]}
+
+
+def _added(finding: Finding | None, excess: Estimate | None) -> dict[str, Any] | None:
+    """An attack that holds more than z, and what z adds for it."""
+    if finding is None:
+        return None
+    headline = {"attack": finding.attack, "metric": finding.metric} | plain(finding.headline)
+    return headline | {"excess": excess and plain(excess)}
 
 
 def _above(attack: str, metric: str, reading: Estimate, reference: float) -> str:

@@ -10,6 +10,17 @@ from graphveil.audit.finding import Finding, strongest
 from graphveil.audit.metrics import Estimate
 from graphveil.audit.result import METRICS, Audit
 
+CERTIFIED = (
+    "this release",
+    "other nodes",
+    "balanced accuracy",
+    "links beyond classes",
+    "worst code",
+    "rarest code",
+    "any secret",
+)
+"""The rows of a certificate that are shown beside the headline."""
+
 
 def shown(audit: Audit) -> Group:
     """For a rich console."""
@@ -31,6 +42,7 @@ def rows(audit: Audit) -> list[tuple[str, str]]:
     """The headline and what stands beside it, as (name, sentence)."""
     best, chance = audit.strongest, 100 * audit.secret.chance
     found = [("strongest attack", f"{best.attack}: {METRICS[best.metric]} {best.headline}, guessing {chance:.1f}")]
+    found += _certified(audit)
     if audit.most_balanced is not None:
         name, balanced = audit.most_balanced.attack, audit.most_balanced.balanced
         found.append(("balanced accuracy", f"{name}: {balanced}, guessing {100 * audit.balanced_chance:.1f}"))
@@ -38,12 +50,15 @@ def rows(audit: Audit) -> list[tuple[str, str]]:
         found.append(
             ("class-matched AUC", f"{audit.class_matched.attack}: {audit.class_matched.matched}, guessing 50.0")
         )
-    if audit.with_graph is not None:
-        excess = audit.excess_with_graph
-        more = "" if excess is None else f", {_signed(excess)} more than without z"
-        found.append(("with the public graph", f"{audit.with_graph.attack}: {audit.with_graph.headline}{more}"))
+    for name, one, excess in (
+        ("with the public graph", audit.with_graph, audit.excess_with_graph),
+        ("with the features", audit.with_features, audit.excess_with_features),
+    ):
+        if one is not None:
+            added = "" if excess is None else f"; z adds {_signed(excess)} points"
+            found.append((name, f"{one.attack}: {one.headline}{added}"))
     if audit.floor is not None and audit.excess is not None:
-        what = "comparing true classes" if best.metric == "auc" else "the public graph without z"
+        what = "the best rule on pairs of true classes" if best.metric == "auc" else "the public graph without z"
         found.append(("floor", f"{audit.floor} from {what}; the strongest is {100 * audit.excess:+.1f} from it"))
     if audit.gap is not None and audit.context.joint is not None:
         found.append(("joint adversary", f"{100 * audit.context.joint:.1f}: a fresh one reads {100 * audit.gap:+.1f}"))
@@ -72,6 +87,20 @@ def table(audit: Audit) -> Table:
     guessing = "control: guessing" if of_links else "control: naming the largest class"
     result.add_row(guessing, f"{100 * audit.secret.chance:.1f}", f"{100 * second_chance:.1f}", "")
     return result
+
+
+def _certified(audit: Audit) -> list[tuple[str, str]]:
+    """The certificate's main rows, and what it allows on the examples that the attacks are scored on."""
+    if audit.certificate is None:
+        return []
+    found = [(f"certificate: {name}", said) for name, said in audit.certificate.rows() if name in CERTIFIED]
+    limit = audit.limits.get(audit.strongest.metric)
+    if limit is not None:
+        what = "pairs" if audit.strongest.metric == "auc" else "nodes"
+        asked = f"On the {len(audit.secret.test.y):,} test {what} that the attacks are scored on"
+        allowed = f"no attack that sees z alone can exceed {METRICS[audit.strongest.metric]} {100 * limit:.1f}."
+        found.insert(2, ("certificate: test part", f"{asked} {allowed}"))
+    return found
 
 
 def _nats(audit: Audit) -> str:

@@ -30,15 +30,16 @@ def demo(
     split = Split.paper(graph, seed)
     scores: dict[str, Score] = {}
     z = {}
-    for title, tradeoff in (("unprotected", 1.0), ("protected", 0.5)):
-        veil = Veil(utility="links", secret="labels", tradeoff=tradeoff, seed=seed)
+    protected = Veil(utility="links", secret="labels", seed=seed)
+    for title, veil in (("unprotected", protected.unprotected()), ("protected", protected)):
         with show_rounds(console, title) as on_round:
             scores[title] = veil.fit(graph, split, on_round=on_round).score(graph, split)
         z[title] = veil.transform(graph, split)
     console.print(scores_table("Cora, GCN: links kept, labels hidden", scores))
-    caution("so, here are some:")
+    caution(veil.objective, "so, here are some:")
     score = scores["protected"]
-    context = Context(score.secrets[0].value, utility_of("links", score.utility, graph, split))
+    joint = None if veil.objective == "codes" else score.secrets[0].value
+    context = Context(joint, utility_of("links", score.utility, graph, split))
     with show_attacks(console) as on_attack:
         effort = Effort(min(os.cpu_count() or 1, 2), on_attack=on_attack)
         controls = {"unprotected encoder": z["unprotected"]}

@@ -44,7 +44,7 @@ def reproduce(
     dataset: Annotated[list[str] | None, typer.Option(help="cora, citeseer or pubmed; may be repeated.")] = None,
     encoder: Annotated[list[str] | None, typer.Option(help="gcn, gat or hgcn; may be repeated.")] = None,
     variant: Annotated[
-        list[str] | None, typer.Option(help="unprotected, published, minimax, club or kernel; may be repeated.")
+        list[str] | None, typer.Option(help="unprotected, published, minimax, club or codes; may be repeated.")
     ] = None,
     seeds: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Seeds 0, 1, ... (default: the experiment's own, 10).")
@@ -104,7 +104,7 @@ def sweep(
     utility: UtilityName = "links",
     secret: SecretNames = None,
     encoder: Annotated[str, typer.Option(help="gcn, gat or hgcn.")] = "gcn",
-    objective: Objective = "kernel",
+    objective: Objective = "codes",
     tradeoff: Annotated[str, typer.Option(help="Trade-offs, with commas.")] = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
     split: Annotated[str | None, typer.Option(help="paper (of graphs by name) or proportional (of your own).")] = None,
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds 0, 1, ...")] = 5,

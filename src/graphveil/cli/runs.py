@@ -21,6 +21,7 @@ from graphveil.cli.shared import (
     console,
     fail,
     scores_table,
+    show_certificates,
     warn_if_nothing_is_kept,
 )
 from graphveil.errors import GraphveilError
@@ -44,7 +45,7 @@ def protect(
     secret: SecretNames = None,
     encoder: Annotated[str, typer.Option(help="gcn, gat, hgcn or package.module:Class.")] = "gcn",
     tradeoff: Annotated[float, typer.Option(help="lambda: 1 keeps all, 0 hides all.")] = 0.5,
-    objective: Objective = "kernel",
+    objective: Objective = "codes",
     adversary: Annotated[
         str | None,
         typer.Option(help="linear or mlp for nodes; bilinear, fermi-dirac or pair-mlp for links (default: an MLP)."),
@@ -96,7 +97,7 @@ def protect(
         tradeoff=tradeoff,
         objective=objective,
         adversary=Adversary(adversary, adversary_steps, adversary_knows),  # type: ignore[arg-type]
-        recipe=default_recipe(utility, encoder, objective).parsed(set_ or []),
+        recipe=default_recipe(utility, encoder, objective, secrets).parsed(set_ or []),
         seed=seed,
         device=device,
     )
@@ -114,11 +115,12 @@ def protect(
         fail(f"interrupted; the same command with --resume goes on with {out}.", code=130)
     title = f"{opened.title}: {utility} kept, {' and '.join(secrets)} hidden"
     console.print(scores_table(title, {f"tradeoff {tradeoff:g}": run.score}))
+    show_certificates(run.certificates)
     warn_if_nothing_is_kept(utility, run.score)
     console.print(
         f"{len(veil.history_)} rounds in {run.seconds:.1f} s; files in {out}", highlight=False, soft_wrap=True
     )
-    caution(f"see what: graphveil audit {out}")
+    caution(objective, f"see what: graphveil audit {out}")
     track(mlflow, out)
 
 

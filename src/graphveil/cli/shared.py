@@ -18,8 +18,9 @@ from graphveil import __version__
 from graphveil.errors import printable, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from graphveil.codes import Certificate
     from graphveil.training.score import Score
 
 
@@ -73,7 +74,7 @@ SecretNames = Annotated[
     list[str] | None,
     typer.Option("--secret", help="What to hide: labels (default), links or a node attribute; may be repeated."),
 ]
-Objective = Annotated[str, typer.Option(help="How the secret is hidden: kernel, club, entropy, minimax or published.")]
+Objective = Annotated[str, typer.Option(help="How the secret is hidden: codes, club, entropy, minimax or published.")]
 Root = Annotated[Path | None, typer.Option(help="Read the graph's raw files from this folder.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
 
@@ -136,11 +137,11 @@ def folding(*names: str) -> list[Column]:
 
 
 def scores_table(title: str, scores: "dict[str, Score]") -> Table:
-    """Utility and what the joint adversaries read, a row a run and a secret, each beside guessing."""
+    """Utility and the attack that belongs to the training, a row a run and a secret, each beside guessing."""
     first = next(iter(scores.values()))
     several, metrics = len(first.secrets) > 1, {joint.metric for joint in first.secrets}
-    reads = f"adversary reads ({first.secrets[0].metric})" if len(metrics) == 1 else "adversary reads"
-    table = Table(*folding("run", f"utility ({first.utility_metric})", *(["secret"] if several else []), reads))
+    attack = f"attack ({first.secrets[0].metric})" if len(metrics) == 1 else "attack"
+    table = Table(*folding("run", f"utility ({first.utility_metric})", *(["secret"] if several else []), attack))
     table.title, table.title_justify = title, "left"
     for name, score in scores.items():
         kept = f"{score.utility:.1%} (guessing {score.utility_chance:.1%})"
@@ -164,11 +165,19 @@ def warn_if_nothing_is_kept(utility: str, score: "Score") -> None:
         )
 
 
-def caution(then: str) -> None:
-    """What the table does not say."""
-    console.print(
-        f"The adversary was trained along with the encoder; a fresh attacker may read more than it does; {then}",
-        style="dim",
-        highlight=False,
-        soft_wrap=True,
+def show_certificates(certificates: "Mapping[str, Certificate | None]") -> None:
+    """One line for each secret that has a certificate."""
+    for secret, found in certificates.items():
+        if found is not None:
+            console.print(f"Certificate for {secret}: {found.sentence}", highlight=False, soft_wrap=True)
+
+
+def caution(objective: str, then: str) -> None:
+    """What the attack in the table is, and what it does not say."""
+    said = (
+        "The attack is a rule that was counted from the codes of nodes with known secrets; no adversary is trained."
+        " Attackers who also hold the graph or the features may learn more;"
+        if objective == "codes"
+        else "The attack is the adversary that was trained with the encoder; a fresh attacker may learn more;"
     )
+    console.print(f"{said} {then}", style="dim", highlight=False, soft_wrap=True)

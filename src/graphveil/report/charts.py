@@ -159,10 +159,10 @@ def maps(title: str, places: Sequence[Points], caption: str) -> Figure:
 def attack_chart(audit: Audit, controls: Sequence[tuple[str, Attack]]) -> Figure:
     """A dot and an interval for every attack and the best of every control, with lines at guessing and the floor."""
     found = sorted(audit.attacks, key=lambda one: -(one.reading.value if one.reading else -1.0))
-    found.sort(key=lambda one: "graph" in one.needs)
+    found.sort(key=_holds_more)
     best = audit.strongest.name
     names = [f"★ {one.name}" if one.name == best else one.name for one in found]
-    shown = [(name, one, 1 if "graph" in one.needs else 0) for name, one in zip(names, found, strict=True)]
+    shown = [(name, one, 1 if _holds_more(one) else 0) for name, one in zip(names, found, strict=True)]
     shown += [(f"control: {name}", one, 2) for name, one in controls]
     readings = [(name, within(one.reading), series) for name, one, series in shown if one.reading is not None]
     ends = [end for _, one, _ in readings for end in (one.low, one.high)]
@@ -187,13 +187,13 @@ def attack_chart(audit: Audit, controls: Sequence[tuple[str, Attack]]) -> Figure
         Column("reading [95 % interval]"),
         Column("on the validation part"),
     ]
-    kinds = ("on the embeddings", "on the embeddings and the public graph", "on a control")
+    kinds = ("on the embeddings", "on the embeddings with the public graph or the features", "on a control")
     present = {series for *_, series in readings}
     legend = [(swatch(i, "point"), kind) for i, kind in enumerate(kinds) if i in present]
     return Figure(
         "Every attack",
         f"Readings of {audit.secret} on the test part, in percent, with 95 % intervals. ★ is the headline: chosen on"
-        " the validation part, without the public graph.",
+        " the validation part, among the attacks on the embeddings alone.",
         [plot.svg()],
         [*legend, CHANCE, *([] if floor is None else [FLOOR])],
         Table("Every attack, in percent", heads, data),
@@ -212,6 +212,11 @@ def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 def within(reading: Reading) -> Reading:
     """Clipped to what a share can be: an interval over few seeds may go beyond."""
     return Reading(reading.value, max(reading.low, 0.0), min(reading.high, 1.0))
+
+
+def _holds_more(attack: Attack) -> bool:
+    """Whether an attack holds more than the embeddings."""
+    return not {"graph", "features"}.isdisjoint(attack.needs)
 
 
 def _evaluated(history: History) -> list[tuple[float, float | None, float | None, float | None]]:

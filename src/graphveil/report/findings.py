@@ -15,13 +15,14 @@ from graphveil.report.parts import (
     Prose,
     Section,
     Table,
+    at_most,
     interval,
     metric_name,
     percent,
     plain,
     points,
 )
-from graphveil.report.results import Attack, Audit, Run
+from graphveil.report.results import Attack, Audit, Certificate, Run
 
 VERDICTS = {
     "leaks": Mark("✗", "leaks", "bad"),
@@ -38,6 +39,7 @@ BESIDE = {
     "balanced": "balanced accuracy",
     "class_matched": "class-matched AUC",
     "with_public_graph": "with the public graph",
+    "with_features": "with the features",
 }
 INFORMATION = {"lower_bound": "at least (lower bound)", "vclub": "vCLUB estimate"}
 Fact = tuple[str, str, str]
@@ -72,8 +74,12 @@ def run_page(run: Run) -> Page:
         summary.append(Prose([f"⚠ of other embeddings, and left out: {', '.join(run.strange)}"], listed=True))
     for hidden in unseen:
         about = f" · {hidden.secret}" if several else ""
-        guessing = f"guessing {percent(hidden.chance)} %; a fresh attacker may read more"
-        facts.append((f"joint adversary{about}", f"{percent(hidden.joint)} %", guessing))
+        rule = "rule counted from the codes" if run.objective == "codes" else "joint adversary"
+        guessing = f"guessing {percent(hidden.chance)} %; a fresh attacker may learn more"
+        facts.append((f"{rule}{about}", f"{percent(hidden.joint)} %", guessing))
+        if (certificate := run.certificates.get(hidden.secret)) is not None:
+            facts += [(f"{name}{about}", value, note) for name, value, note in _certified(certificate)]
+            answer.append(f"{hidden.secret}: {certificate.sentence}" if several else certificate.sentence)
         what = f"{hidden.secret} has" if several else "This run has"
         answer.append(
             f"{what} not been audited, so what a fresh attacker reads is unknown: run `graphveil audit` on it."
@@ -126,10 +132,15 @@ def _facts(audit: Audit) -> list[Fact]:
     best = audit.strongest
     facts = [
         ("strongest attack", f"{interval(best.reading)} %", f"{metric_name(best.metric)}; {best.name}"),
+        *([] if audit.certificate is None else _certified(audit.certificate)),
         ("guessing", f"{percent(audit.chance)} %", f"of {plain(audit.examples)} test examples"),
     ]
     if audit.floor is not None:
-        what = "comparing true classes" if best.metric == "auc" else "the public graph without the embeddings"
+        what = (
+            "the best rule on pairs of true classes"
+            if best.metric == "auc"
+            else "the public graph without the embeddings"
+        )
         excess = None if best.reading is None else best.reading.value - audit.floor.value
         facts.append(("floor", f"{interval(audit.floor)} %", f"{what}; the strongest is {points(excess)} from it"))
     if audit.joint is not None:
@@ -139,6 +150,26 @@ def _facts(audit: Audit) -> list[Fact]:
         excess_text = "" if one.excess is None else f"; the embeddings add {points(one.excess.value)}"
         chance_text = "" if one.chance is None else f"; guessing {percent(one.chance)} %"
         facts.append((BESIDE[name], f"{interval(one.reading)} %", f"{one.attack}{chance_text}{excess_text}"))
+    return facts
+
+
+def _certified(one: Certificate) -> list[Fact]:
+    """The certificate in numbers; what it does not state is left out."""
+    counted = f"{one.metric} of the best possible attack on the codes alone, counted exactly for this release"
+    facts = [("certificate", at_most(one.best), counted)]
+    if one.elsewhere is not None:
+        sure = MISSING if one.confidence is None else plain(100 * one.confidence)
+        said = f"{one.metric} of the best possible attack on other nodes, with {sure} % confidence"
+        facts.append(("certificate · nodes like these", at_most(one.elsewhere), said))
+    if one.finer is not None:
+        name = "class-matched AUC" if one.metric == "AUC" else "balanced accuracy"
+        facts.append((f"certificate · {name}", at_most(one.finer), "of the best possible attack on the codes alone"))
+    if one.worst is not None:
+        group = f"share of one class among the {plain(one.worst_nodes)} nodes with that code"
+        facts.append(("certificate · worst code", at_most(one.worst), group))
+    if one.codes is not None:
+        bits = MISSING if one.bits is None else f"{one.bits:.2f}"
+        facts.append(("codes", plain(one.codes), f"a code reveals at most {bits} bits about its node, of any secret"))
     return facts
 
 
@@ -153,7 +184,8 @@ def _sections(audit: Audit) -> list[Section]:
         attack_chart(audit, best),
         Fold("Every attack, with finer readings", [_attack_table("Attacks on the embeddings", audit.attacks)]),
     ]
-    sections = [Section("Attacks", attacks)]
+    sections = [] if audit.certificate is None else [_certificate(audit.certificate)]
+    sections.append(Section("Attacks", attacks))
     if best:
         note = "Of each control the attack that read most on the validation part."
         every = [_attack_table(f"Every attack on: {name}", found) for name, found in audit.controls.items()]
@@ -165,6 +197,15 @@ def _sections(audit: Audit) -> list[Section]:
     if audit.notes:
         sections.append(Section("Notes", [Prose(audit.notes, listed=True)]))
     return sections
+
+
+def _certificate(one: Certificate) -> Section:
+    rows = Table("Certificate", [Column("row", "name"), Column("statement", "text")], one.rows)
+    columns = [Column("not covered", "name"), Column("what is done about it", "text")]
+    return Section(
+        "Certificate",
+        [Prose([one.sentence]), rows, Table("What the certificate does not cover", columns, one.not_covered)],
+    )
 
 
 def _best(attacks: Sequence[Attack]) -> Attack | None:

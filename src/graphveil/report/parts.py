@@ -1,5 +1,6 @@
 """What a page is made of, and how its numbers are written."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -116,6 +117,11 @@ class Page:
 def percent(share: float | None) -> str:
     """A share in percent with one decimal, without the sign."""
     return MISSING if share is None else f"{100 * share:.1f}"
+
+
+def at_most(share: float | None) -> str:
+    """A share in percent, rounded up, so that a limit stays one."""
+    return MISSING if share is None else f"≤ {min(100.0, math.ceil(1000 * share - 1e-9) / 10):.1f} %"
 
 
 def points(difference: float | None) -> str:

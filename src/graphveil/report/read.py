@@ -12,9 +12,22 @@ import pyarrow.parquet as pq
 from graphveil.errors import GraphveilError
 from graphveil.files import read_json
 from graphveil.report.checks import Fields, Reading
-from graphveil.report.results import Attack, Audit, Beside, Experiment, Hidden, History, Points, Row, Run, Told, Words
+from graphveil.report.results import (
+    Attack,
+    Audit,
+    Beside,
+    Certificate,
+    Experiment,
+    Hidden,
+    History,
+    Points,
+    Row,
+    Run,
+    Told,
+    Words,
+)
 
-KEPT_BACK = ("config", "versions", "graph", "reading", "encoding", "features")
+KEPT_BACK = ("config", "versions", "graph", "reading", "encoding", "features", "certificates")
 """What of a run's record has a place of its own, or is the owner's: where the graph lies, and the words in it."""
 EXPERIMENTS = ("table1", "table2", "table3", "figure2", "figure3", "sweep")
 
@@ -69,7 +82,7 @@ def _blame(file: Path) -> Iterator[None]:
 
 
 def _audit(fields: Fields) -> Audit:
-    _check_schema(fields, "graphveil/audit/2")
+    _check_schema(fields, "graphveil/audit/3")
     told = fields.inner("mutual_information") or Fields({}, "mutual_information")
     best = fields.inner("strongest") or Fields({}, "strongest")
     joint, floor = fields.inner("joint_adversary"), fields.reading("floor")
@@ -85,6 +98,7 @@ def _audit(fields: Fields) -> Audit:
         verdict=fields.text("verdict", ("leaks", "protected", "flagged")),
         chance=fields.share("chance"),
         strongest=_attack(best),
+        certificate=_certificate(fields.inner("certificate")),
         beside=_beside(fields),
         floor=floor,
         joint=None if joint is None else joint.share("value"),
@@ -116,7 +130,12 @@ def _attack(fields: Fields) -> Attack:
 def _beside(fields: Fields) -> dict[str, Beside]:
     """The other readings that stand beside the headline, where there are any."""
     found = {}
-    for name, chance in (("balanced", None), ("class_matched", 0.5), ("with_public_graph", None)):
+    for name, chance in (
+        ("balanced", None),
+        ("class_matched", 0.5),
+        ("with_public_graph", None),
+        ("with_features", None),
+    ):
         if (inner := fields.inner(name)) is not None:
             excess = inner.inner("excess")
             found[name] = Beside(
@@ -125,6 +144,41 @@ def _beside(fields: Fields) -> dict[str, Beside]:
                 chance=inner.share("chance") or chance,
                 excess=None if excess is None else excess.as_reading(any_number=True),
             )
+    return found
+
+
+def _certificate(fields: Fields | None) -> Certificate | None:
+    """As an audit or a run has it; a run has the sentence and no rows."""
+    if fields is None:
+        return None
+    nothing = Fields({}, "")
+    calibration, worst = fields.inner("calibration") or nothing, fields.inner("worst") or nothing
+    of_links = "auc" in fields.content
+    return Certificate(
+        sentence=fields.text("sentence"),
+        metric="AUC" if of_links else "accuracy",
+        best=fields.share("auc" if of_links else "accuracy"),
+        elsewhere=calibration.share("auc_limit" if of_links else "accuracy_limit"),
+        confidence=fields.share("confidence"),
+        finer=fields.share("class_matched_auc" if of_links else "balanced_accuracy"),
+        worst=worst.share("share"),
+        worst_nodes=worst.number("nodes"),
+        codes=fields.number("codes"),
+        bits=fields.number("bits_per_node"),
+        rows=_two_texts(fields, "rows"),
+        not_covered=_two_texts(fields, "not_covered"),
+    )
+
+
+def _two_texts(fields: Fields, name: str) -> list[tuple[str, str]]:
+    """A list of pairs of texts."""
+    found = []
+    for i, row in enumerate(fields.items(name)):
+        place = f"{fields.place}.{name}[{i}]"
+        texts = Fields({place: row}, "").texts(place)
+        if len(texts) != 2:
+            raise ValueError(f"{place} has {len(texts)} texts, expected two")
+        found.append((texts[0], texts[1]))
     return found
 
 
@@ -150,9 +204,10 @@ def _points(labels: Fields, places: Fields, title: str) -> Points:
 
 
 def _run(fields: Fields) -> Run:
-    _check_schema(fields, "graphveil/run/2")
+    _check_schema(fields, "graphveil/run/3")
     config, scores = fields.inner("config") or Fields({}, ""), fields.inner("scores") or Fields({}, "")
     told = {one.text("secret"): one for one in scores.objects("secrets")}
+    certificates = fields.inner("certificates") or Fields({}, "")
     return Run(
         graph=PurePath(fields.text("graph")).name,  # without the folders above somebody's own
         utility=config.text("utility"),
@@ -170,6 +225,11 @@ def _run(fields: Fields) -> Run:
         config=_printed(config.content),
         versions=_printed(fields.content.get("versions")),
         audited_as=fields.text("audited_as"),
+        certificates={
+            name: found
+            for name in certificates.content
+            if (found := _certificate(certificates.inner(name))) is not None
+        },
         record=_printed({k: v for k, v in fields.content.items() if k not in KEPT_BACK}),
     )
 

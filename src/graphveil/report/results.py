@@ -40,6 +40,34 @@ class Beside:
 
 
 @dataclass(frozen=True)
+class Certificate:
+    """What no attacker who sees only the released codes can exceed; shares, but for `codes` and `bits`.
+
+    Args:
+        sentence: its two statements, to be quoted.
+        metric: "accuracy", or "AUC" of links. best: of any attack on this release.
+        elsewhere: an upper limit for other nodes, with `confidence`.
+        finer: of the balanced accuracy, or of the class-matched AUC.
+        worst: the largest share of a class among the nodes with one code.
+        codes: the number of codes in use. bits: what a code can reveal about anything.
+        rows, not_covered: (name, sentence), and (objection, answer).
+    """
+
+    sentence: str
+    metric: str
+    best: float | None
+    elsewhere: float | None
+    confidence: float | None
+    finer: float | None
+    worst: float | None
+    worst_nodes: float | None
+    codes: float | None
+    bits: float | None
+    rows: Sequence[tuple[str, str]]
+    not_covered: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
 class Audit:
     """As `graphveil.audit.Audit.to_dict` wrote it; `of` is a digest of the embeddings."""
 
@@ -47,6 +75,7 @@ class Audit:
     verdict: str
     chance: float | None
     strongest: Attack
+    certificate: Certificate | None
     beside: Mapping[str, Beside]
     floor: Reading | None
     joint: float | None
@@ -74,7 +103,7 @@ class History:
 
 @dataclass(frozen=True)
 class Hidden:
-    """What the adversary that was trained along reads of a secret on the test part."""
+    """What the attack that belongs to the training has on the test part: the adversary, or a rule from codes."""
 
     secret: str
     joint: float | None
@@ -102,6 +131,7 @@ class Run:
     versions: str
     record: str
     audited_as: str
+    certificates: Mapping[str, Certificate] = field(default_factory=dict)
     histories: Mapping[str, History] = field(default_factory=dict)
     audits: Sequence[Audit] = ()
     strange: Sequence[str] = ()
