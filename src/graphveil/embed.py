@@ -2,6 +2,9 @@
 
 The folder that is written is like a run's, so that `graphveil audit`, `report` and `export` take it. Its readings are
 its own: messages pass along all links, and whoever wants to know what leaks must audit it anew.
+
+Codes stay: a node that has a code in the run keeps it, and the new folder holds the codes of old and new nodes, so that
+a later graph embedded from there keeps all of them.
 """
 
 from collections.abc import Mapping
@@ -15,6 +18,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphveil.audit.certify import certificate_of
 from graphveil.data import Split, digest
 from graphveil.data.catalog import is_named, open_graph
 from graphveil.data.graph import UNKNOWN, node_classes
@@ -26,6 +30,8 @@ from graphveil.files import sha256
 from graphveil.review import read_record
 from graphveil.run import audited_as, check_free, hold_run, ids_digest, write_embeddings
 from graphveil.seen import Seen, asking_others, too_few
+from graphveil.training.objectives import CODES
+from graphveil.training.score import score_codes
 from graphveil.training.targets import guessing, utility_target
 from graphveil.training.targets import reading as read_target
 from graphveil.veil import Veil
@@ -39,6 +45,7 @@ class Embedded:
         known: how many of its nodes the run has embedded too, by their ids.
         secrets: of the run that this graph has, and that can be audited.
         unseen: a sentence for each of the others.
+        kept_codes: how many nodes kept the code that they have in the run; None for a run without codes.
         warnings: a sentence for each way in which this graph is unlike the run's.
     """
 
@@ -48,6 +55,7 @@ class Embedded:
     secrets: tuple[str, ...]
     unseen: tuple[str, ...]
     warnings: tuple[str, ...]
+    kept_codes: int | None
 
 
 def embed(
@@ -73,13 +81,18 @@ def embed(
     reading = Reading(**otherwise or {}) if named else _reading(record, graph, otherwise or {})
     found = open_graph(graph, reading, root, encoding=encoding)
     warnings = [*origin_of(found).differences, *_unlike(record, found, encoding)]
-    z = veil.transform(found)
+    z, kept_codes = veil.transform(found), None
     seen = Seen.read(run)
     untold = seen.untold((veil.utility, *veil.secrets))
     warnings += [
         f"The run does not say which {what} it was trained on, so that they may be asked for." for what in untold
     ]
     parts = _parts(veil, found, seen)
+    matched_by = "labels" if veil.utility == "links" else veil.utility
+    certificates = {
+        secret: None if parts.split is None else certificate_of(z, found, parts.split, secret, matched_by)
+        for secret in parts.secrets
+    }
     results = {
         "scores": _scores(veil, found, parts, z),
         "graph": graph if named else str(Path(graph).expanduser().resolve()),
@@ -89,6 +102,9 @@ def embed(
         "ids_digest": ids_digest(node_ids(found)),
         "unknown": unknown_counts(found, parts.targets),
         "audited_as": audited_as(z),
+        "certificates": {
+            secret: one and one.to_dict() | {"sentence": one.sentence} for secret, one in certificates.items()
+        },
         "split": "proportional",
         "targets": parts.targets or ["links"],
         "graph_digest": digest(found),
@@ -96,12 +112,14 @@ def embed(
         "message_edges": "all",
         "embedded": {"run": sha256(run / "model.safetensors"), "warnings": warnings, "untold": untold},
     }
+    if veil.objective == CODES:
+        kept_codes = veil.adopt(found)
     with hold_run(out):
         check_free(out)
         write_embeddings(out, node_ids(found), z)
         seen.write(out)
         veil.save(out, results)
-    return Embedded(out, z, _known(run, found), parts.secrets, parts.unseen, tuple(warnings))
+    return Embedded(out, z, _known(run, found), parts.secrets, parts.unseen, tuple(warnings), kept_codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +182,8 @@ def _scores(veil: Veil, graph: Data, parts: _Parts, z: Tensor) -> dict[str, Any]
     if not parts.unseen:
         return asdict(veil.score(graph, split))
     utility = utility_target(veil.utility, graph, [split], torch.device("cpu"))
+    if veil.objective == CODES:
+        return asdict(score_codes(veil.codes(graph, split), veil.book, utility, {}))
     value = float(read_target(utility, veil.modules_["utility"].cpu(), z, utility.test))
     chance = float(guessing(utility, utility.test))
     return {"utility": value, "utility_metric": utility.metric, "utility_chance": chance, "secrets": []}

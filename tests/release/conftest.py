@@ -11,7 +11,17 @@ from graphveil.data import Split
 from graphveil.data.catalog import open_graph
 from graphveil.review import review
 from graphveil.run import protect
-from tests.release.made import PROTECTED, READING, SECRETS, audit_files, change, drawn, write_tables
+from tests.release.made import (
+    CODES,
+    PROTECTED,
+    READING,
+    SECRETS,
+    audit_files,
+    change,
+    drawn,
+    give_codes,
+    write_tables,
+)
 
 
 @pytest.fixture(scope="session")
@@ -26,12 +36,32 @@ def trained(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     graph = open_graph(str(tables), READING)
     split = Split.proportional(graph, 4, message_edges="all", targets=["labels", *SECRETS])
     short = {"rounds": 30, "hidden_channels": 16, "out_channels": 6, "evaluate_every": 5, "warmup": 5, "patience": 30}
-    recipe = gv.Veil(utility="labels", secret=SECRETS).recipe.but(**short)
-    veil = gv.Veil(utility="labels", secret=SECRETS, recipe=recipe, seed=4, device="cpu")
+    recipe = gv.Veil(utility="labels", secret=SECRETS, objective="club").recipe.but(**short)
+    veil = gv.Veil("labels", SECRETS, objective="club", recipe=recipe, seed=4, device="cpu")
     source = {"graph": str(tables), "reading": asdict(READING), "split": "proportional"}
     protect(veil, graph, split, out, source=source)
     review(out, attacks="quick")
     return out
+
+
+@pytest.fixture(scope="session")
+def trained_codes(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that keeps links and hides the tribe, with the codes of `CODES`."""
+    out = tmp_path_factory.mktemp("run") / "codes"
+    graph = open_graph(str(tables), READING)
+    split = Split.proportional(graph, 4, message_edges="train", targets=["links", "tribe"])
+    veil = gv.Veil("links", "tribe", objective="codes", seed=4, device="cpu")
+    veil.recipe = veil.recipe.but(rounds=2)
+    source = {"graph": str(tables), "reading": asdict(READING), "split": "proportional"}
+    protect(veil, graph, split, out, source=source)
+    give_codes(out, CODES)
+    return out
+
+
+@pytest.fixture
+def coded(trained_codes: Path, tmp_path: Path) -> Path:
+    """A copy of the run of codes."""
+    return Path(shutil.copytree(trained_codes, tmp_path / "coded"))
 
 
 @pytest.fixture

@@ -1,13 +1,21 @@
 """Two tables with values that would be recognised anywhere, and what tests do to a run's files."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
-from graphveil.data.origin import Reading
+import graphveil as gv
+from graphveil.audit.certify import certify
+from graphveil.data.origin import Reading, node_ids
 from graphveil.files import sealed
+from graphveil.models.codes import CodeBook
+from graphveil.randomness import hashed_names
+from graphveil.review import graph_of, read_record, review
+from graphveil.run import audited_as, write_embeddings
 
 NODES = 160
 NAMES = [f"person-{number:03d}-{(number * 7919) % 1000:03d}" for number in range(NODES)]
@@ -20,6 +28,10 @@ READING = Reading(label="guild", attributes=["tribe"])
 SECRETS = ["tribe", "links"]
 PROTECTED: dict[str, Any] = {"verdict": "protected", "told_by": [], "flags": [], "origin": {"panel": "full"}}
 """The fields of an audit by the full panel that found nothing, for `change`."""
+CODES = np.random.default_rng(1).integers(0, 6, NODES)
+"""Codes that are unrelated to everything, for a run of codes."""
+ROWS = np.array([[1, 0, 2], [0, 1, -1], [1, 1, 0], [0, 0, 0.5], [2, -1, 1], [-1, 0.25, 0]], dtype=np.float32)
+SIGNS = np.array([1, 1, -1], dtype=np.float32)
 
 
 def drawn(seed: int) -> tuple[dict[str, list[Any]], list[tuple[str, str]]]:
@@ -52,6 +64,31 @@ def write_tables(folder: Path, columns: dict[str, list[Any]], links: list[tuple[
     return folder
 
 
+def tribes() -> "np.typing.NDArray[np.int64]":
+    """The tribe of each node, 0 or 1, in the order in which the classes are read."""
+    return np.unique(drawn(0)[0]["tribe"], return_inverse=True)[1].astype(np.int64)
+
+
+def give_codes(run: Path, codes: "np.typing.NDArray[np.int64]") -> None:
+    """Give the nodes of a run of codes other codes, with the rows in `ROWS`, and audit it anew.
+
+    The audits are by the full panel that found nothing, and have the certificate of these codes.
+    """
+    graph, split = graph_of(run, record := read_record(run))
+    veil = gv.Veil.load(run)
+    merged = torch.arange(veil.code_shape_.codes) % len(ROWS)
+    nodes = hashed_names("", NAMES)
+    tables = (merged, *map(torch.from_numpy, (ROWS, SIGNS)), nodes, torch.from_numpy(codes))
+    veil.modules_["book"] = CodeBook.of(*tables)
+    z = veil.transform(graph, split)
+    write_embeddings(run, node_ids(graph), z)
+    kept = {key: value for key, value in record.items() if key not in ("schema", "config", "shapes", "versions")}
+    veil.save(run, kept | {"audited_as": audited_as(z), "scores": asdict(veil.score(graph, split))})
+    review(run, attacks="quick", controls=False)
+    certificate = certify(z, graph, split, "tribe")
+    change(run / "audit.json", **PROTECTED, certificate=certificate.to_dict() | {"sentence": certificate.sentence})
+
+
 def audit_files(run: Path) -> dict[str, Path]:
     return {"tribe": run / "audit.json", "links": run / "audit.links.json"}
 
@@ -60,5 +97,6 @@ def change(file: Path, **fields: Any) -> None:
     """Put other values into a JSON file, and seal it anew if it was; a dictionary is merged."""
     content = json.loads(file.read_text())
     for name, value in fields.items():
-        content[name] = content[name] | value if isinstance(value, dict) else value
+        old = content.get(name)
+        content[name] = old | value if isinstance(old, dict) and isinstance(value, dict) else value
     file.write_text(json.dumps(sealed(content) if "sha256" in content else content))

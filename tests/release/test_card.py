@@ -136,7 +136,7 @@ def test_the_card_says_what_the_audit_found(evidence: Evidence) -> None:
         "- Flag: too few examples, there are 79.",
         "**This secret has no audit**, so it is unknown how much the embeddings leak about it.",
         "| encoder | gcn |",
-        "| objective | kernel |",
+        "| objective | club |",
         "| trade-off (1: utility alone, 0: secrets alone) | 0.5 |",
         "| seed | 4 |",
     ):
@@ -188,7 +188,7 @@ def test_it_is_said_where_a_graph_is_unlike_that_of_the_training(evidence: Evide
 def test_nothing_is_said_to_be_new_that_may_not_be(untold: list[str], utility: str, evidence: Evidence) -> None:
     record = dict(evidence.record) | {"embedded": {"warnings": [], "untold": untold}}
     text = card(replace(evidence, record=record), ["npy"], pseudonymous=False)
-    assert f"on a part of the data that it {utility} trained on" in text, "the guild is of nodes"
+    assert f"on a part of the data that the encoder {utility} trained on" in text, "the guild is of nodes"
     assert ("tested on none of the nodes or links" in text) == (not untold)
 
 

@@ -87,7 +87,7 @@ def test_what_was_embedded_is_audited_and_released_like_a_run(trained: Path, tmp
     assert sorted(made_of_it.files) == ["CARD.md", "SHA256SUMS", "embeddings.parquet"]
     card = (made_of_it.folder / "CARD.md").read_text()
     assert "trained on another graph, or an older one" in card
-    assert "on a part of the data that it was not trained on" in card
+    assert "on a part of the data that the encoder was not trained on" in card
     assert "tested on none of the nodes or links that the encoder was trained on" in card
 
 
@@ -298,7 +298,7 @@ def test_links_that_are_kept_are_scored_on_new_ones_and_embedded_along_all(table
     graph = open_graph(str(tables), READING)
     targets = ["links", "tribe"]
     split = Split.proportional(graph, 0, message_edges="train", targets=targets)
-    veil = gv.Veil("links", "tribe", seed=0, device="cpu")
+    veil = gv.Veil("links", "tribe", objective="club", seed=0, device="cpu")
     veil.recipe = veil.recipe.but(rounds=6, warmup=2, evaluate_every=2, hidden_channels=8, out_channels=4)
     source = {"graph": str(tables), "reading": asdict(READING), "split": "proportional"}
     run = protect(veil, graph, split, tmp_path / "run", source=source)
@@ -330,7 +330,7 @@ def test_nodes_without_features_have_those_of_their_links_again(tmp_path: Path) 
     own = write_tables(tmp_path / "bare", bare, links)
     graph = open_graph(str(own), READING)
     split = Split.proportional(graph, 0, message_edges="all", targets=["labels", "tribe"])
-    veil = gv.Veil("labels", "tribe", seed=0, device="cpu")
+    veil = gv.Veil("labels", "tribe", objective="club", seed=0, device="cpu")
     veil.recipe = veil.recipe.but(rounds=6, warmup=2, evaluate_every=2, hidden_channels=8, out_channels=4)
     source = {"graph": str(own), "reading": asdict(READING), "split": "proportional"}
     run = protect(veil, graph, split, tmp_path / "run", source=source)

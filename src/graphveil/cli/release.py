@@ -10,7 +10,7 @@ from graphveil.cli.graphs import takes_graph
 from graphveil.cli.shared import Device, GraphName, Root, app, console, fail, show_table
 
 if TYPE_CHECKING:
-    from graphveil.release import Audited
+    from graphveil.release import Audited, Release
 
 RunFolder = Annotated[Path, typer.Argument(help="The folder of a finished run.")]
 
@@ -23,11 +23,13 @@ def export(
     run: RunFolder,
     out: Annotated[Path, typer.Option(help="The folder to write; it must not exist yet, or be empty.")],
     format_: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--format", help="One or more of parquet, npy, safetensors, word2vec and projector, separated by commas."
+            "--format",
+            help="One or more of codes, parquet, npy, safetensors, word2vec and projector, separated by commas"
+            " (default: codes if the run has codes, else parquet).",
         ),
-    ] = "parquet",
+    ] = None,
     pseudonyms: Annotated[
         Path | None,
         typer.Option(
@@ -37,29 +39,41 @@ def export(
     max_leak: Annotated[
         list[str] | None,
         typer.Option(
-            help="The leak you accept, from 0 to 1: refuse if the 95 % interval of an attack ends above it. It applies"
-            " to the accuracy and the balanced accuracy, or for links to the AUC and the class-matched AUC. NAME=0.6 is"
-            " for one secret. May be given several times."
+            help="The leak you accept, from 0 to 1: refuse if the certificate allows more or, without a certificate, if"
+            " the 95 % interval of an attack ends above it. It applies to the accuracy and the balanced accuracy, or"
+            " for links to the AUC and the class-matched AUC. NAME=0.6 is for one secret. May be given several times."
         ),
     ] = None,
+    released_before: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="The folder of another run whose codes of the same nodes have been released: count what both releases"
+            " reveal together. May be given several times."
+        ),
+    ] = None,
+    root: Root = None,
     force: Annotated[bool, typer.Option("--force", help="Export in spite of objections; the card lists them.")] = False,
 ) -> None:
-    """Write a release of a run: embeddings, a card and checksums, and nothing else.
+    """Write a release of a run: codes or embeddings, a card and checksums, and nothing else.
 
     A run is refused if a secret has no audit, or if its audit says leaks, is flagged or is for other embeddings.
 
     With --max-leak, the limit decides instead of the verdict leaks.
+
+    A release of codes is recorded in releases.json in the folder of the run.
     """
     from graphveil.release import Limits, release
 
-    formats = [name.strip() for name in format_.split(",") if name.strip()]
+    formats = None if format_ is None else [name.strip() for name in format_.split(",") if name.strip()]
+    limits = Limits.parsed(max_leak or [])
     try:
         with console.status("Writing the release ..."):
-            made = release(run, out, formats, pseudonyms, Limits.parsed(max_leak or []), force)
+            made = release(run, out, formats, pseudonyms, limits, force, released_before or [], root)
     except KeyboardInterrupt:
         fail("interrupted; nothing was released.", code=130)
     rows = [_row(secret, audit) for secret, audit in made.audits.items()]
     show_table("Audit", ("secret", "verdict", "strongest attack", "result", "guessing"), rows)
+    _say_certificates(made)
     for objection in made.objections:
         _say(f"exported in spite of an objection: {objection}", style="bold")
     sizes = [[name, f"{size:,}"] for name, size in made.files.items()]
@@ -112,6 +126,8 @@ def embed(
     for warning in made.warnings:
         _say(f"warning: {warning}", style="bold")
     _say(f"{len(made.z):,} nodes, of which {made.known:,} are in the run too; files in {out}")
+    if made.kept_codes is not None:
+        _say(f"{made.kept_codes:,} nodes kept their code, and {len(made.z) - made.kept_codes:,} got a new one")
     for sentence in made.unseen:
         _say(sentence)
     if not audit or not made.secrets:
@@ -126,6 +142,23 @@ def embed(
     for file, one in found.items():
         console.print(one)
         _say(f"written to {file}")
+
+
+def _say_certificates(made: "Release") -> None:
+    """Print the certificates of a release, alone and together with earlier releases."""
+    for secret, audit in made.audits.items():
+        if audit is not None and audit.certificate is not None:
+            _say(f"Certificate for {secret}: {audit.certificate.sentence}")
+    if (joint := made.joint) is None:
+        return
+    if joint.same_run:
+        _say("other codes of these nodes were released from this run before", style="bold")
+    _say(f"{joint.nodes:,} of the nodes are in {joint.releases:,} earlier release{'s' * (joint.releases != 1)}")
+    for secret in made.audits:
+        if (certified := joint.certificates.get(secret)) is None:
+            _say(f"Certificate for {secret}, together with earlier releases: too little is known of these nodes")
+        else:
+            _say(f"Certificate for {secret}, together with earlier releases: {certified.sentence}")
 
 
 def _row(secret: str, audit: "Audited | None") -> list[str]:

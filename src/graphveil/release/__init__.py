@@ -1,4 +1,4 @@
-"""Release the embeddings of a run with a card and checksums, and nothing else of it."""
+"""Release the codes or embeddings of a run with a card and checksums, and nothing else of it."""
 
 from graphveil.release.evidence import Audited, Limits
 from graphveil.release.export import Release, release

@@ -1,4 +1,4 @@
-"""The card of a release: its purpose, how it was made, the results of the audit, and its limitations.
+"""The card of a release: its purpose, how it was made, its certificates, the results of the audit, its limitations.
 
 Every string in the template is untrusted: Markdown and HTML markup, links and table cells in it are escaped, so that a
 column called `[x](http://y)` is shown as that name. The fields of the card are listed one by one; none of them is a
@@ -11,10 +11,14 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
 
 from graphveil.audit.result import METRICS
+from graphveil.codes import NOT_COVERED
+from graphveil.codes.words import at_most
 from graphveil.errors import GraphveilError
+from graphveil.release.certified import Certified
 from graphveil.release.evidence import Evidence
 from graphveil.report.checks import Fields, Reading
 
@@ -64,9 +68,22 @@ def card(evidence: Evidence, formats: Sequence[str], pseudonymous: bool) -> str:
         audits=evidence.audits,
         limits={secret: evidence.limits.limit(secret) for secret in evidence.audits},
         objections=evidence.objections,
+        codes=None if evidence.codes is None else len(np.unique(evidence.codes.codes)),
+        certificates=_certificates(evidence),
+        joint=evidence.joint,
+        not_covered=[objection for objection, _ in NOT_COVERED],
         formats=formats,
         pseudonymous=pseudonymous,
     )
+
+
+def _certificates(evidence: Evidence) -> dict[str, Certified]:
+    """The certificates of this release alone, by secret."""
+    return {
+        secret: audit.certificate
+        for secret, audit in evidence.audits.items()
+        if audit is not None and audit.certificate is not None
+    }
 
 
 def escaped(text: str) -> Markdown:
@@ -89,6 +106,10 @@ def _finalize(value: Any) -> Any:
     return escaped(value) if isinstance(value, str) and not isinstance(value, Markdown) else value
 
 
+def _at_most(value: float | None) -> Markdown:
+    return Markdown("no statement" if value is None else at_most(value))
+
+
 def _percent(value: float | None) -> Markdown:
     return Markdown("not measured" if value is None else f"{100 * value:.1f} %")
 
@@ -108,7 +129,8 @@ def _template() -> Template:
     environment = Environment(  # not HTML, so no autoescape: `finalize` escapes every string for Markdown
         undefined=StrictUndefined, finalize=_finalize, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
-    environment.filters |= {"percent": _percent, "reading": _reading, "number": _number}
+    environment.filters |= {"rendered": Markdown}  # for a macro, whose strings have been escaped inside it
+    environment.filters |= {"at_most": _at_most, "percent": _percent, "reading": _reading, "number": _number}
     return environment.from_string(
         resources.files("graphveil.release").joinpath("card.md.j2").read_text(encoding="utf-8")
     )

@@ -5,31 +5,36 @@ An objection is one sentence. The card of a forced release lists it, so it names
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from graphveil.audit.embeddings import check_embeddings, rows_digest
 from graphveil.audit.result import METRICS, SCHEMA
 from graphveil.errors import GraphveilError, unknown
 from graphveil.files import is_sealed, read_json
+from graphveil.release.certified import Bound, Certified, read_certificate
+from graphveil.release.codes import codes_of
+from graphveil.release.embeddings import is_the_same, read_embeddings, read_signs
 from graphveil.release.formats import Embeddings
+from graphveil.release.joint import Joint, joint_certificates, released_by
+from graphveil.release.ledger import NodeCodes, Released, read_ledger
 from graphveil.report.checks import Fields, Reading
 from graphveil.report.findings import BESIDE
 from graphveil.review import audit_file, read_record
 from graphveil.run import ids_digest
 
+TOO_FEW = "too few examples"
+"""The flag of an audit that a certificate within the limit overrules."""
 LIMITED = ("balanced", "class_matched")
 """Further metrics that a limit applies to: a leak about a rare class shows only in these."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The highest attack accuracy or AUC to accept, compared with the upper ends of 95 % intervals.
+    """The highest attack accuracy or AUC to accept.
+
+    It is compared with the certificate or, where the audit has none, with the upper ends of 95 % intervals.
 
     Args:
         everywhere: the limit for every secret that is not in `of`.
@@ -83,11 +88,11 @@ class Beside:
 
 @dataclass(frozen=True)
 class Attacked:
-    """The result of one attack, and whether it also uses the public graph."""
+    """The result of one attack, and whether it also uses the public graph or the features."""
 
     name: str
     reading: Reading
-    with_graph: bool
+    knows_more: bool
 
 
 @dataclass(frozen=True)
@@ -110,6 +115,7 @@ class Audited:
     examples: int
     embeddings: str
     split: str
+    certificate: Certified | None
 
 
 @dataclass(frozen=True)
@@ -122,6 +128,8 @@ class Evidence:
         audits: by secret, None for a secret without a readable audit.
         limits: the leak to accept, as `--max-leak` states it.
         objections: the reasons against a release; with none the run is released.
+        codes: of the nodes, None for embeddings that are not codes.
+        joint: what this release reveals together with earlier ones, None without earlier ones.
     """
 
     record: Mapping[str, Any]
@@ -129,6 +137,8 @@ class Evidence:
     audits: Mapping[str, Audited | None]
     limits: Limits
     objections: Sequence[str]
+    codes: NodeCodes | None = None
+    joint: Joint | None = None
 
     @property
     def leaks_without_limit(self) -> bool:
@@ -139,8 +149,13 @@ class Evidence:
         )
 
 
-def gather(run: Path, limits: Limits) -> Evidence:
-    """Read a run's folder and compare it with the limits."""
+def gather(run: Path, limits: Limits, released_before: Sequence[Path] = (), root: Path | None = None) -> Evidence:
+    """Read a run's folder and compare it with the limits.
+
+    Args:
+        released_before: folders of other runs whose codes of the same nodes have been released.
+        root: of the graph's raw files, which are read if there are earlier releases.
+    """
     record = read_record(run)
     try:
         secrets = Fields.of(record["config"], "config").texts("secrets")
@@ -152,12 +167,18 @@ def gather(run: Path, limits: Limits) -> Evidence:
         if name not in secrets:
             raise unknown("secret of --max-leak", name, secrets)
     embeddings = read_embeddings(run / "embeddings.parquet")
+    embeddings = replace(embeddings, signs=read_signs(run, record["config"], embeddings.z.shape[1]))
     sha = rows_digest(check_embeddings(embeddings.z, len(embeddings.z)))
     audits, objections = dict[str, Audited | None](), list[str]()
-    if not _is_the_same(run / "embeddings.npy", embeddings):
+    if not is_the_same(run / "embeddings.npy", embeddings):
         objections.append("embeddings.parquet and embeddings.npy differ, and it is unknown which of them was audited")
     if record.get("ids_digest") != ids_digest(embeddings.ids):
         objections.append("the ids in embeddings.parquet differ from those of the run, or are in another order")
+    found = codes_of(embeddings.z)
+    codes = NodeCodes.of(embeddings.ids, found.numbers) if found.are_few else None
+    earlier, against = _earlier(run, codes, released_before)
+    objections += against
+    joint = None if codes is None or not earlier else joint_certificates(run, codes, earlier, root)
     for secret in secrets:
         file = audit_file(run, secret, secrets)
         try:
@@ -169,34 +190,10 @@ def gather(run: Path, limits: Limits) -> Evidence:
             audits[secret] = audit = None
             reason = error.strerror if isinstance(error, OSError) else str(error)
             objections.append(f"the audit of {secret!r} cannot be read ({reason})")
+        certified = None if joint is None else joint.certificates.get(secret)
         if audit is not None:
-            objections += _against(audit, sha, record["split_digest"], limits.limit(secret))
-    return Evidence(record, embeddings, audits, limits, objections)
-
-
-def read_embeddings(file: Path) -> Embeddings:
-    """Read the ids and rows that a run wrote."""
-    try:
-        table = pq.read_table(file)
-        columns = [f"z{i}" for i in range(table.num_columns - 1)]
-        if not columns or table.column_names != ["id", *columns]:
-            strange = [name for name in table.column_names if name not in ("id", *columns)] or table.column_names
-            raise ValueError(f"expected the columns id, z0, z1, ..., found {strange[0][:40]!r}")
-        ids = table["id"].combine_chunks()
-        if pa.types.is_dictionary(ids.type):
-            ids = ids.dictionary_decode()
-        if ids.null_count or len(ids.unique()) != len(ids):
-            raise ValueError("some ids are missing or not unique")
-        ids.cast(pa.large_string())  # most formats write ids as text
-        z = np.stack([table[name].to_numpy() for name in columns], axis=1)
-        if z.dtype != np.float32 or not len(z):
-            raise ValueError(f"expected rows of float32, found {len(z)} rows of {z.dtype}")
-    except (OSError, ValueError, TypeError, KeyError, pa.ArrowException) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise GraphveilError(
-            f"{file} cannot be read as the embeddings of a run ({reason}): expected the file of `graphveil protect`."
-        ) from error
-    return Embeddings(ids, z)
+            objections += _against(audit, sha, record["split_digest"], limits.limit(secret), certified)
+    return Evidence(record, embeddings, audits, limits, objections, codes, joint)
 
 
 def read_audit(file: Path, secret: str) -> Audited:
@@ -215,14 +212,14 @@ def read_audit(file: Path, secret: str) -> Audited:
     best, origin, joint = (fields.inner(name) for name in ("strongest", "origin", "joint_adversary"))
     if best is None or origin is None or (reading := best.as_reading()) is None:
         raise ValueError("the result of the strongest attack is missing")
-    guessing = {"class_matched": 0.5, "with_public_graph": fields.share("chance")}
+    guessing = {"class_matched": 0.5, **dict.fromkeys(("with_public_graph", "with_features"), fields.share("chance"))}
     beside = [
         Beside(said, read, guessing[name] if name in guessing else inner.share("chance"), name in LIMITED)
         for name, said in BESIDE.items()
         if (inner := fields.inner(name)) is not None and (read := inner.as_reading()) is not None
     ]
     attacks = [
-        Attacked(found.text("attack"), read, "graph" in found.texts("needs"))
+        Attacked(found.text("attack"), read, not {"graph", "features"}.isdisjoint(found.texts("needs")))
         for found in fields.objects("attacks")
         if (read := found.as_reading())
     ]
@@ -243,23 +240,51 @@ def read_audit(file: Path, secret: str) -> Audited:
         examples=int(fields.number("test_examples") or 0),
         embeddings=origin.text("embeddings"),
         split=origin.text("split"),
+        certificate=None if (inner := fields.inner("certificate")) is None else read_certificate(inner, secret),
     )
 
 
-def _against(audit: Audited, embeddings: str, split: str, limit: float | None) -> list[str]:
-    """The objections of one audit to a release of the embeddings with this digest."""
+def _earlier(run: Path, codes: NodeCodes | None, released_before: Sequence[Path]) -> tuple[list[Released], list[str]]:
+    """The different codes that were released before, and the objections to a release beside them."""
+    found, objections = dict[str, Released](), list[str]()
+    if released_before and codes is None:
+        return [], ["these embeddings are not codes, so nothing limits what they reveal together with earlier releases"]
+    for other in released_before:
+        if other.resolve() == run.resolve():
+            raise GraphveilError(
+                f"--released-before {other} is the run itself, whose earlier releases are counted anyway: leave it out."
+            )
+        if not (released := released_by(other)):
+            objections.append(
+                "an earlier release of these nodes has no codes, so nothing limits what both releases reveal together"
+            )
+        found |= {one.codes.sha256: one for one in released}
+    if codes is not None:
+        own = [replace(one, same_run=True) for one in read_ledger(run) if one.codes.sha256 != codes.sha256]
+        found |= {one.codes.sha256: one for one in own}
+    return list(found.values()), objections
+
+
+def _against(audit: Audited, embeddings: str, split: str, limit: float | None, joint: Certified | None) -> list[str]:
+    """The objections of one audit to a release of the embeddings with this digest.
+
+    Args:
+        joint: the certificate of this release together with earlier ones.
+    """
     found, name = [], repr(audit.secret)
     if audit.embeddings != embeddings:
         found.append(f"the audit of {name} is for other embeddings")
     if audit.split != split:
         found.append(f"the audit of {name} is for another split")
-    flags = [f"{flag} ({sentence})" for flag, sentence in audit.flags]
+    beyond = [] if limit is None else _beyond(audit, limit) + _joint_beyond(joint, limit)
+    certified = limit is not None and audit.certificate is not None and not beyond
+    flags = [f"{flag} ({sentence})" for flag, sentence in audit.flags if not (certified and flag == TOO_FEW)]
     if audit.panel != "full" and "not the full panel" not in [flag for flag, _ in audit.flags]:
         flags.append("not the full panel")
     if flags:
         found.append(f"the audit of {name} is flagged: {', '.join(flags)}")
     if limit is not None:
-        return found + _beyond(audit, limit)
+        return found + beyond
     return [*found, f"the audit of {name} says leaks: {_reason(audit)}"] if audit.verdict == "leaks" else found
 
 
@@ -273,8 +298,13 @@ def _reason(audit: Audited) -> str:
 
 
 def _beyond(audit: Audited, limit: float) -> list[str]:
-    """An objection for each metric whose 95 % interval exceeds the limit."""
-    worst = max((one for one in audit.attacks if not one.with_graph), key=lambda one: one.reading.high, default=None)
+    """An objection for each metric that exceeds the limit: by the certificate, or else by a 95 % interval."""
+    if audit.certificate is not None:
+        return [
+            f"the certificate of {audit.secret!r} allows {_exceeds(bound, limit)}"
+            for bound in audit.certificate.above(limit)
+        ]
+    worst = max((one for one in audit.attacks if not one.knows_more), key=lambda one: one.reading.high, default=None)
     readings = [(f"the strongest attack on {audit.secret!r} has an {audit.metric}", audit.reading)]
     if worst is not None and worst.reading.high > audit.reading.high:
         readings = [(f"an attack on {audit.secret!r} ({worst.name}) has an {audit.metric}", worst.reading)]
@@ -288,16 +318,19 @@ def _beyond(audit: Audited, limit: float) -> list[str]:
     ]
 
 
+def _joint_beyond(joint: Certified | None, limit: float) -> list[str]:
+    if joint is None:
+        return []
+    name = f"the certificate of {joint.secret!r} for this release and earlier ones together"
+    return [f"{name} allows {_exceeds(bound, limit)}" for bound in joint.above(limit)]
+
+
+def _exceeds(bound: Bound, limit: float) -> str:
+    article = "an" if bound.name.startswith(("a", "A")) else "a"
+    return f"{article} {bound.name} of {_over(bound.value, limit)}, above the limit of {limit:g}"
+
+
 def _over(value: float, limit: float) -> str:
     """Format a value with as many digits as show that it is above the limit."""
     digits = next((digits for digits in range(3, 12) if round(value, digits) > limit), 12)
     return f"{value:.{digits}f}"
-
-
-def _is_the_same(file: Path, embeddings: Embeddings) -> bool:
-    try:
-        return np.array_equal(np.load(file, allow_pickle=False), embeddings.z)
-    except FileNotFoundError:
-        return True  # then embeddings.parquet was audited
-    except (OSError, ValueError, EOFError):
-        return False

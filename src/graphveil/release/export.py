@@ -1,8 +1,11 @@
-"""`release`: write the embeddings of a run, a card and checksums into a folder of their own.
+"""`release`: write the codes or embeddings of a run, a card and checksums into a folder of their own.
 
 The folder is written under a temporary name and renamed when it is complete. No file of the run is copied: the
 embeddings are read and written anew, and the card is rendered from the fields that it names. So the adversary, the
 secrets, the links, the features and the training history cannot enter the release.
+
+A release of codes is recorded in the ledger of the run just before the folder is renamed. So a release without an entry
+cannot exist; an entry without a release may, if the renaming fails.
 """
 
 import secrets
@@ -15,11 +18,14 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from graphveil.audit.certify import NODES_PER_CODE
 from graphveil.errors import GraphveilError, unknown
 from graphveil.files import blame_the_disk, making, sha256, write_text
 from graphveil.release.card import card
 from graphveil.release.evidence import Audited, Evidence, Limits, gather
 from graphveil.release.formats import FORMATS
+from graphveil.release.joint import Joint
+from graphveil.release.ledger import record_release
 from graphveil.release.pseudonyms import read_key, under_pseudonyms
 
 CARD, SUMS, LOCK = "CARD.md", "SHA256SUMS", ".lock"
@@ -34,60 +40,84 @@ class Release:
         files: sizes in bytes by name, in alphabetical order.
         audits: by secret, None for a secret without a readable audit.
         objections: the objections that `force` has overruled.
+        joint: what this release reveals together with earlier ones, None without earlier ones.
     """
 
     folder: Path
     files: dict[str, int]
     audits: dict[str, Audited | None]
     objections: tuple[str, ...]
+    joint: Joint | None
 
 
 def release(
     run: Path,
     out: Path,
-    formats: Sequence[str] = ("parquet",),
+    formats: Sequence[str] | None = None,
     key_file: Path | None = None,
     max_leak: Limits | None = None,
     force: bool = False,
+    released_before: Sequence[Path] = (),
+    root: Path | None = None,
 ) -> Release:
-    """Write the embeddings, a card and checksums of an audited run into the folder `out`.
+    """Write the codes or embeddings, a card and checksums of an audited run into the folder `out`.
 
     A run is refused if a secret has no audit, or if its audit says *leaks*, is flagged, or is for other
-    embeddings. For a secret with a limit, the limit decides instead of the verdict *leaks*.
+    embeddings. For a secret with a limit, the limit decides instead of the verdict *leaks*. It is compared with the
+    certificate or, if the audit has none, with the 95 % intervals of the attacks.
 
     Args:
         run: the folder of a finished run.
         out: a folder that does not exist yet or is empty.
-        formats: names of `FORMATS`.
+        formats: names of `FORMATS`; None for `codes` if the embeddings have few distinct rows, else `parquet`.
         key_file: a file with a key; ids are replaced by keyed pseudonyms, and rows are sorted by them.
         max_leak: the attack accuracy or AUC to accept, for all secrets or for each.
         force: release in spite of objections; the card lists them.
+        released_before: folders of other runs whose codes of the same nodes have been released. What all releases
+            reveal together is counted, stated on the card and compared with the limit.
+        root: of the graph's raw files, which are read if there are earlier releases.
 
     Raises:
         GraphveilError: if the run is refused, or a path, a format or the key is unusable.
     """
-    _check_formats(formats)
+    _check_names(formats)
     _check_places(run, out)
     key = None if key_file is None else read_key(key_file, [run, out])
-    evidence = gather(run, max_leak or Limits())
+    evidence = gather(run, max_leak or Limits(), released_before, root)
+    chosen = _chosen(formats, evidence)
     if evidence.objections and not force:
         raise GraphveilError(_refusal(run, evidence))
     embeddings = evidence.embeddings if key is None else under_pseudonyms(evidence.embeddings, key)
     with _in_place_at_the_end(out.resolve()) as folder:
-        for name in dict.fromkeys(formats):
+        for name in chosen:
             FORMATS[name](folder, embeddings)
-        write_text(folder / CARD, card(evidence, formats, key is not None))
+        write_text(folder / CARD, card(evidence, chosen, key is not None))
         write_text(folder / SUMS, "".join(f"{sha256(folder / name)}  {name}\n" for name in _files(folder)))
         files = {name: (folder / name).stat().st_size for name in _files(folder)}
-    return Release(out, files, dict(evidence.audits), tuple(evidence.objections))
+        if evidence.codes is not None:
+            record_release(run, evidence.codes, evidence.record, list(files), pseudonymous=key is not None)
+    return Release(out, files, dict(evidence.audits), tuple(evidence.objections), evidence.joint)
 
 
-def _check_formats(formats: Sequence[str]) -> None:
-    for name in formats:
+def _check_names(formats: Sequence[str] | None) -> None:
+    for name in formats or ():
         if name not in FORMATS:
             raise unknown("format", name, FORMATS)
-    if not formats:
+    if formats is not None and not formats:
         raise GraphveilError(f"no format was given: choose one or more of {', '.join(FORMATS)}.")
+
+
+def _chosen(formats: Sequence[str] | None, evidence: Evidence) -> list[str]:
+    """The formats to write, each once; refuse codes of embeddings that have none."""
+    if formats is None:
+        return ["parquet" if evidence.codes is None else "codes"]
+    if "codes" in formats and evidence.codes is None:
+        raise GraphveilError(
+            "the format 'codes' is for embeddings with few distinct rows: at least"
+            f" {NODES_PER_CODE} nodes a distinct row on average. These have more: choose another format, or train with"
+            " --objective codes."
+        )
+    return list(dict.fromkeys(formats))
 
 
 def _check_places(run: Path, out: Path) -> None:

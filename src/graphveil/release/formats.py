@@ -2,6 +2,7 @@
 
 | name | files | ids |
 |---|---|---|
+| `codes` | `codes.parquet`, `code_book.parquet`, `code_book.json` | column `id` of `codes.parquet`, as of `parquet` |
 | `parquet` | `embeddings.parquet` | column `id`, in the ids' own type; then z0, z1, ... |
 | `npy` | `embeddings.npy` | in `ids.jsonl`, one JSON value per line |
 | `safetensors` | `embeddings.safetensors` with `z` | `id` if they are integers, else in `ids.jsonl` |
@@ -24,10 +25,16 @@ import pyarrow.parquet as pq
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from graphveil.files import write_atomically, write_text
+from graphveil.files import write_atomically, write_json, write_text
+from graphveil.release.codes import codes_of
 
 BLOCK = 65536
 """Rows that are converted to text at once."""
+LOOK_UP = "The embedding of a node is the row of code_book.parquet with the code that the node has in codes.parquet."
+LINK_SCORE = (
+    "The score of a link between nodes u and v is sum_i signs[i] * z_u[i] * z_v[i]: the higher the score, the more"
+    " likely the link."
+)
 PROJECTOR = """\
 embeddings {
   tensor_name: "embeddings"
@@ -39,10 +46,33 @@ embeddings {
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """Rows `z` of shape (num_nodes, channels), float32, and one id per row."""
+    """Rows `z` of shape (num_nodes, channels), float32, and one id per row.
+
+    Args:
+        signs: (channels,) of 1 and -1, if the score of a link is the sum of signs * z_u * z_v.
+    """
 
     ids: pa.Array
     z: NDArray[np.float32]
+    signs: NDArray[np.float32] | None = None
+
+
+def as_codes(folder: Path, embeddings: Embeddings) -> None:
+    """Write the code of each node, the row of each code, and how to use them.
+
+    `codes.parquet` has the columns id and code, `code_book.parquet` the columns code, z0, z1, ..., and `code_book.json`
+    says how to use both, with the signs of the columns if there are any.
+    """
+    codes = codes_of(embeddings.z)
+    nodes = pa.table({"id": embeddings.ids, "code": codes.numbers.astype(codes.dtype)})
+    book = pa.table({"code": np.arange(len(codes.rows), dtype=codes.dtype), **_columns(codes.rows)})
+    write_atomically(folder / "codes.parquet", lambda temporary: pq.write_table(nodes, temporary))
+    write_atomically(folder / "code_book.parquet", lambda temporary: pq.write_table(book, temporary))
+    if embeddings.signs is None:
+        write_json(folder / "code_book.json", {"use": LOOK_UP})
+    else:
+        signs = [int(sign) for sign in embeddings.signs]
+        write_json(folder / "code_book.json", {"use": f"{LOOK_UP} {LINK_SCORE}", "signs": signs})
 
 
 def as_parquet(folder: Path, embeddings: Embeddings) -> None:
@@ -90,6 +120,7 @@ def as_projector(folder: Path, embeddings: Embeddings) -> None:
 
 
 FORMATS: Mapping[str, Callable[[Path, Embeddings], None]] = {
+    "codes": as_codes,
     "parquet": as_parquet,
     "npy": as_npy,
     "safetensors": as_safetensors,

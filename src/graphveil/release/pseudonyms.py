@@ -8,6 +8,7 @@ in every integer type. A hash without a key is not enough: anyone can hash guess
 import hmac
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +74,7 @@ def under_pseudonyms(embeddings: Embeddings, key: bytes) -> Embeddings:
     """Replace ids by pseudonyms and sort the rows by them; the original order would identify each row."""
     names = pseudonyms(embeddings.ids, key)
     order = pc.sort_indices(names)
-    return Embeddings(names.take(order), embeddings.z[np.asarray(order)])
+    return replace(embeddings, ids=names.take(order), z=embeddings.z[np.asarray(order)])
 
 
 def _bytes(ids: pa.Array) -> list[bytes]:

@@ -1,0 +1,151 @@
+"""The ledger of a run: which codes of its nodes have been released.
+
+`releases.json` in the folder of the run has one entry for each export of codes, and `releases/1.parquet`, ... have the
+released code of each node, by the hash of its id. A second release of the same codes has an entry of its own and no new
+file. The ledger is for the owner: it is never part of a release. `graphveil export --released-before` reads it.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from graphveil.errors import GraphveilError
+from graphveil.files import hold_lock, read_json, write_atomically, write_json
+from graphveil.randomness import hashed_names
+from graphveil.release.codes import Integers
+from graphveil.report.checks import Fields
+
+SCHEMA = "graphveil/releases/1"
+LEDGER, FOLDER = "releases.json", "releases"
+WAIT = 30.0
+"""Seconds to wait for another process that writes to the folder of the run."""
+
+
+@dataclass(frozen=True, eq=False)
+class NodeCodes:
+    """Hashed ids of nodes in ascending order, and the code of each, both (num_nodes,)."""
+
+    nodes: Integers
+    codes: Integers
+
+    @classmethod
+    def of(cls, ids: pa.Array, codes: Integers) -> "NodeCodes":
+        """Build from ids and codes in the same order."""
+        nodes = node_hashes(ids)
+        order = np.argsort(nodes)
+        return cls(nodes[order], codes[order])
+
+    @property
+    def sha256(self) -> str:
+        """A digest of the nodes and their codes."""
+        return hashlib.sha256(self.nodes.tobytes() + self.codes.tobytes()).hexdigest()
+
+    def find(self, nodes: Integers) -> Integers:
+        """The codes of nodes by their hashes, (n,); -1 for nodes without a code."""
+        place = np.searchsorted(self.nodes, nodes).clip(max=len(self.nodes) - 1)
+        found: Integers = np.where(self.nodes[place] == nodes, self.codes[place], -1)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Codes that have been released.
+
+    Args:
+        graph, split: digests of the graph and the split of their run.
+        same_run: whether they are from the run that is now exported.
+    """
+
+    codes: NodeCodes
+    graph: str
+    split: str
+    same_run: bool = False
+
+
+def node_hashes(ids: pa.Array) -> Integers:
+    """A number for each id, (num_nodes,), by which nodes of different runs are matched."""
+    hashes: Integers = hashed_names("", ids.cast(pa.string()).to_pylist()).numpy()
+    return hashes
+
+
+def read_ledger(run: Path) -> list[Released]:
+    """The different codes that the ledger of a run lists, in the order of their first release."""
+    found = dict[str, Released]()
+    try:
+        for entry in _entries(run):
+            digest = entry.text("codes_sha256")
+            if digest in found:
+                continue
+            codes = _read_codes(run / FOLDER / f"{_number(entry)}.parquet")
+            if codes.sha256 != digest:
+                raise ValueError(f"{FOLDER}/{_number(entry)}.parquet was changed after it was written")
+            found[digest] = Released(codes, entry.text("graph_digest"), entry.text("split_digest"))
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise GraphveilError(
+            f"the ledger {run / LEDGER} cannot be read ({reason}): restore it and {run / FOLDER} from a backup, since"
+            " they say which codes have been released."
+        ) from error
+    return list(found.values())
+
+
+def record_release(
+    run: Path, codes: NodeCodes, record: Mapping[str, Any], files: Sequence[str], pseudonymous: bool
+) -> None:
+    """Add a release to the ledger of a run.
+
+    Args:
+        codes: the released codes. record: the content of run.json.
+        files: names of the released files.
+        pseudonymous: whether ids were replaced by pseudonyms.
+    """
+    with hold_lock(run / ".lock", WAIT, f"another process is writing to {run}: wait for it, then export again."):
+        read_ledger(run)  # refuse to add to a ledger that cannot be read
+        entries = [entry.content for entry in _entries(run)]
+        numbers = {entry["codes_sha256"]: entry["codes"] for entry in entries}
+        number = numbers.get(codes.sha256, max(numbers.values(), default=0) + 1)
+        if codes.sha256 not in numbers:
+            table = pa.table({"node": codes.nodes, "code": codes.codes})
+            write_atomically(run / FOLDER / f"{number}.parquet", lambda temporary: pq.write_table(table, temporary))
+        entry = {
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+            "files": list(files),
+            "secrets": list(record["config"]["secrets"]),
+            "pseudonyms": pseudonymous,
+            "codes": number,
+            "codes_sha256": codes.sha256,
+            "graph_digest": record["graph_digest"],
+            "split_digest": record["split_digest"],
+        }
+        write_json(run / LEDGER, {"schema": SCHEMA, "releases": [*entries, entry]})
+
+
+def _entries(run: Path) -> list[Fields]:
+    if not (run / LEDGER).exists():
+        return []
+    fields = Fields.of(read_json(run / LEDGER), "")
+    if fields.text("schema") != SCHEMA:
+        raise ValueError(f"its schema is not {SCHEMA}")
+    return fields.objects("releases")
+
+
+def _number(entry: Fields) -> int:
+    number = entry.number("codes")
+    if number is None or number != int(number) or number < 1:
+        raise ValueError(f"{entry.place}.codes is not the number of a file")
+    return int(number)
+
+
+def _read_codes(file: Path) -> NodeCodes:
+    table = pq.read_table(file, columns=["node", "code"])
+    nodes, codes = (table[name].to_numpy() for name in ("node", "code"))
+    if nodes.dtype != np.int64 or codes.dtype != np.int64 or not len(nodes):
+        raise ValueError(f"{file.name} does not hold the codes of nodes")
+    return NodeCodes(nodes, codes)
