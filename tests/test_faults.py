@@ -214,7 +214,7 @@ def test_a_run_that_diverged_while_killed_leaves_no_rubbish(
     (tmp_path / "last_good" / ".model.safetensors.0123.part").write_bytes(b"half")
 
     def poison(run: Training) -> None:
-        next(iter(run.encoder.module.parameters())).data.fill_(float("inf"))
+        next(iter(run.method.players[0].module.parameters())).data.fill_(float("inf"))
 
     with pytest.raises(gv.DivergedError):
         protect(gv.Veil(recipe=quick, device="cpu"), small, small_split, tmp_path, on_round=poison)
@@ -259,13 +259,31 @@ def remount(disk: Path, option: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{option}", disk], check=True)
 
 
-ENDS = ["protect", *CLUB, *SMALL, "--set", "rounds=40", "--set", "patience=40"]
+ENDS = ["protect", *CLUB, *SMALL, "--objective", "club", "--set", "rounds=40", "--set", "patience=40"]
+"""An adversary makes the checkpoint large, and a row of its own for every node makes the audit whole."""
+CODED = ["protect", "synthetic", *SMALL, "--utility", "labels", "--secret", "secret", "--set", "rounds=5"]
+"""Under the default objective; so few rounds leave several codes where a class is kept."""
 
 
 @pytest.fixture(scope="module")
 def unbroken(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("unbroken") / "run"
     assert forks(*ENDS, "--out", out) == (0, "")
+    return out
+
+
+@pytest.fixture(scope="module")
+def unreleased(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("unreleased") / "run"
+    assert forks(*CODED, "--out", out) == (0, "")
+    return out
+
+
+@pytest.fixture
+def coded(unreleased: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of its own, since a release is recorded in the folder of its run."""
+    out = tmp_path_factory.mktemp("coded") / "run"
+    shutil.copytree(unreleased, out)
     return out
 
 
@@ -282,15 +300,18 @@ def test_a_full_disk(forks: Forks, disk: Path, unbroken: Path) -> None:
     assert differences(unbroken, out) == []
 
 
-def test_a_read_only_disk(forks: Forks, disk: Path, unbroken: Path) -> None:
+def test_a_read_only_disk(forks: Forks, disk: Path, unbroken: Path, coded: Path) -> None:
+    """Codes are not released where the ledger of their run cannot be written, even if the release itself could be."""
     remount(disk, "size=16m")
     shutil.copytree(unbroken, disk / "run")
+    shutil.copytree(coded, disk / "coded")
     before = sorted(disk.rglob("*"))
     remount(disk, "ro")
     for words in (
         [*ENDS, "--out", str(disk / "new")],
         ["audit", str(disk / "run"), "--panel", "quick"],
         ["report", str(disk / "run")],
+        ["export", str(disk / "coded"), "--force", "--out", str(disk.parent / "release")],
         ["sweep", *CLUB, "--rounds", "1", "--out", str(disk / "new")],
     ):
         code, said = forks(*words)
@@ -298,6 +319,7 @@ def test_a_read_only_disk(forks: Forks, disk: Path, unbroken: Path) -> None:
         assert is_one_sentence(said)
         assert "Read-only file system" in said
     assert sorted(disk.rglob("*")) == before
+    assert list(disk.parent.iterdir()) == [disk]
 
 
 def small_files() -> None:
@@ -333,35 +355,39 @@ def files_of(verb: str, run: Path, out: Path) -> list[str | Path]:
         "protect": ["protect", *CLUB, *SMALL, "--set", "rounds=4", "--out", out],
         "embed": ["embed", run, "karate", "--no-audit", "--device", "cpu", "--out", out],
         "export": ["export", run, "--force", "--format", "npy,word2vec", "--out", out],
+        "export of codes": ["export", run, "--force", "--out", out],
         "audit": ["audit", *of_anybody, *CLUB[1:], "--panel", "quick", "--out", out / "audit.json"],
         "report": ["report", run, "--out", out / "report.html"],
     }
     return commands[verb]
 
 
-@pytest.mark.parametrize("verb", ["protect", "embed", "export", "audit", "report"])
+@pytest.mark.parametrize("verb", ["protect", "embed", "export", "export of codes", "audit", "report"])
 def test_what_fails_at_any_of_its_files_leaves_no_new_folder(
-    verb: str, forks: Forks, unbroken: Path, tmp_path: Path
+    verb: str, forks: Forks, unbroken: Path, coded: Path, tmp_path: Path
 ) -> None:
-    whole = tmp_path / "whole"
-    assert forks(*files_of(verb, unbroken, whole)) == (0, "")
+    whole, run = tmp_path / "whole", coded if verb == "export of codes" else unbroken
+    assert forks(*files_of(verb, run, whole)) == (0, "")
+    assert (whole / "codes.parquet").exists() == (verb == "export of codes")
     sizes = {file.stat().st_size for file in whole.rglob("*") if file.is_file()}
     shutil.rmtree(whole)
     for size in (size for size in sizes if size > 600):  # what is said goes into a file too
         code, said = forks(
-            *files_of(verb, unbroken, tmp_path / "new" / "out"), before=Largest(size - 100)
+            *files_of(verb, run, tmp_path / "new" / "out"), before=Largest(size - 100)
         )  # seconds in it vary
         assert code == 2
         assert is_one_sentence(said)
         assert "File too large" in said
         assert list(tmp_path.iterdir()) == []
+    if verb == "export of codes":
+        assert len(json.loads((run / "releases.json").read_text())["releases"]) == 1, "the one that did not fail"
 
 
 REFUSED: dict[str, list[str]] = {
     "a trade-off": ["protect", *CLUB, "--tradeoff", "7"],
     "links that are scored": ["protect", *CLUB, "--message-edges", "all"],
     "an encoder": ["protect", *CLUB, "--encoder", "gcnn"],
-    "an adversary": ["protect", *CLUB, "--adversary", "bilinear"],
+    "an adversary": ["protect", *CLUB, "--objective", "club", "--adversary", "bilinear"],
     "no run to embed by": ["embed", "nowhere", "karate"],
     "no run to export": ["export", "nowhere"],
     "a sweep": ["sweep", *CLUB, "--tradeoff", "7"],
@@ -539,20 +565,19 @@ def slow_disk() -> None:
     os.fsync = sync
 
 
-def test_an_interrupted_export_releases_nothing(forks: Forks, unbroken: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "formats"),
+    [("unbroken", "parquet,npy,safetensors,word2vec,projector"), ("coded", "codes,parquet,npy,safetensors,word2vec")],
+    ids=["embeddings", "codes"],
+)
+def test_an_interrupted_export_releases_nothing(
+    kind: str, formats: str, forks: Forks, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     run = tmp_path / "run"
-    shutil.copytree(unbroken, run)
+    shutil.copytree(request.getfixturevalue(kind), run)
     assert forks("audit", run, "--panel", "quick") == (0, "")
     out = tmp_path / "release"
-    words: list[str | Path] = [
-        "export",
-        run,
-        "--out",
-        out,
-        "--force",
-        "--format",
-        "parquet,npy,safetensors,word2vec,projector",
-    ]
+    words: list[str | Path] = ["export", run, "--out", out, "--force", "--format", formats]
     program = forks.start(*words, before=slow_disk)
     assert program.wait_for(lambda: any(file.suffix == ".part" for file in tmp_path.rglob("*")))
     program.signal(signal.SIGINT)
@@ -560,7 +585,9 @@ def test_an_interrupted_export_releases_nothing(forks: Forks, unbroken: Path, tm
     assert is_one_sentence(program.said)
     assert "nothing was released" in program.said
     assert sorted(file.name for file in tmp_path.iterdir()) == ["run"]
+    assert not (run / "releases.json").exists()
     assert forks(*words) == (0, "")
+    assert (run / "releases.json").exists() == (kind == "coded")
 
 
 INTERRUPTS: dict[str, tuple[list[str], str, str]] = {

@@ -22,7 +22,7 @@ def run_python(code: str, folder: Path) -> str:
 
 
 def test_the_first_example(tmp_path: Path) -> None:
-    assert re.match(r"utility \d\d\.\d\d% auc; the joint adversary reads", run_python(EXAMPLES[0], tmp_path))
+    assert re.match(r"utility \d\d\.\d\d% auc; the counted rule reads", run_python(EXAMPLES[0], tmp_path))
     for file in ("model.safetensors", "run.json", "audit.json"):
         assert (tmp_path / "runs" / "cora" / file).exists()
 

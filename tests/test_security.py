@@ -153,7 +153,7 @@ def test_the_watch_sees_a_call_and_a_program(watched: Path) -> None:
 
 
 VERBS = """
-protect synthetic --secret secret --set rounds=5 --out runs/a
+protect synthetic --utility labels --secret secret --set rounds=5 --out runs/a
 audit runs/a --panel quick
 report runs/a --out page/report.html
 embed runs/a synthetic --out runs/b --panel quick
@@ -175,12 +175,15 @@ def test_a_whole_run_needs_no_network_and_writes_only_where_it_is_told(watched: 
     assert files_in(watched / "home") == set()
     written = files_in(watched / "work")
     runs = {name for name in written if name.startswith(("runs/a/", "runs/b/"))}
-    assert "runs/a/run.json" in runs
+    assert {"runs/a/run.json", "runs/a/releases.json"} <= runs
+    assert "runs/b/releases.json" not in runs
     assert written - runs == {
         "page/report.html",
         "release/CARD.md",
         "release/SHA256SUMS",
-        "release/embeddings.parquet",
+        "release/code_book.json",
+        "release/code_book.parquet",
+        "release/codes.parquet",
     }
 
 

@@ -79,7 +79,7 @@ def check_the_embeddings(folder: Path) -> None:
     """Own ids in their own order within the house, pseudonyms outside it; and a warning that was told came true."""
     people = pyarrow.csv.read_csv(folder / "people" / "people.csv")
     assert pq.read_table(folder / "runs" / "a" / "embeddings.parquet")["id"].to_pylist() == people["id"].to_pylist()
-    released = pq.read_table(folder / "release" / "embeddings.parquet")
+    released = pq.read_table(folder / "release" / "codes.parquet")
     assert released.num_rows == people.num_rows
     assert not set(released["id"].to_pylist()) & set(people["id"].to_pylist())
     audit = json.loads((folder / "runs" / "a" / "audit.json").read_text())

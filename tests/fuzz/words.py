@@ -108,7 +108,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "utility": ("links", "labels"),
     "secret": ("labels", "gender"),
     "encoder": ("gcn", "gat", "hgcn"),
-    "objective": ("kernel", "club", "entropy"),
+    "objective": ("codes", "club", "entropy"),
     "split": ("proportional",),
     "panel": ("quick",),
     "device": ("cpu",),
