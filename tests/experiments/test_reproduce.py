@@ -209,7 +209,7 @@ def test_a_gpu_trains_cells_in_batches_and_they_come_out_as_alone(
 ) -> None:
     """The machine of this test need not have one: the CPU does the same work."""
     todo = [replace(TINY, seed=seed, tradeoff=tradeoff, rounds=2) for seed in (0, 1) for tradeoff in (0.5, 1.0)]
-    other = replace(TINY, objective="codes", rounds=2)
+    other = replace(TINY, objective="codes", adversary=None, rounds=2)
     assert sorted(len(batch) for batch in batches([*todo, other])) == [1, 4]
     on_gpu = [replace(cell, device="cuda") for cell in [*todo, other]]
     assert on_gpu[0].key != todo[0].key

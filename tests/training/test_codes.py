@@ -113,7 +113,8 @@ def test_a_sample_of_nodes_and_links_estimates_the_same_terms(
 
 def test_both_ends_of_the_tradeoff(planted: Data, parts: gv.Split) -> None:
     """At 0 nothing is kept; at 1 nothing is hidden."""
-    hidden, kept = (veil(tradeoff=tradeoff).fit(planted, parts) for tradeoff in (0.0, 1.0))
+    longer = CODES.but(rounds=200, ramp=100, warmup=100)
+    hidden, kept = (veil(tradeoff=tradeoff, recipe=longer).fit(planted, parts) for tradeoff in (0.0, 1.0))
     assert len(hidden.codes(planted, parts).unique()) == 1
     score = kept.score(planted, parts)
     assert score.utility > 0.6

@@ -202,9 +202,9 @@ class Codes:
         """
         logits = self.embed()
         codes = hard_codes(logits, self.shape)
-        finite = logits.isfinite().flatten(-2).all(dim=-1)
-        mapping = self._merging(codes) if int(self.streams.clock) >= self.recipe.warmup else None
-        pairs = self.pairs.mean.double()
+        finite = logits.isfinite().flatten(-2).all(dim=-1) & self.pairs.mean.isfinite().flatten(-2).all(dim=-1)
+        pairs = self.pairs.mean.double().where(finite[..., None, None], 1 / self.shape.codes**2)
+        mapping = self._merging(codes, pairs) if int(self.streams.clock) >= self.recipe.warmup else None
         if mapping is not None:
             codes, pairs = mapping.gather(-1, codes), merged_table(pairs, mapping)
         utility = self._read_utility(codes, pairs).where(finite, torch.nan)
@@ -218,10 +218,10 @@ class Codes:
         score = gain(self.problem.utility, utility) - PENALTY * worst.where(self.problem.tradeoff < 1, 0.0)
         return Readings(utility, score, rules, certificates)
 
-    def _merging(self, codes: Tensor) -> Tensor:
+    def _merging(self, codes: Tensor, pairs: Tensor) -> Tensor:
         """Which code each becomes in a release, (..., M)."""
         size, runs = self.shape.codes, len(self.streams.seeds)
-        own, pairs = codes.view(runs, -1), self.pairs.mean.view(runs, size, size)
+        own, pairs = codes.view(runs, -1), pairs.view(runs, size, size)
         secrets = [usable_counts(codes, one.target, size).view(runs, size, -1) for one in self.secrets]
         gains = allowed_gain(self.recipe, self.problem.tradeoff).view(-1).tolist()
         utility = self.problem.utility

@@ -71,8 +71,14 @@ def pair_scores(scores: Tensor, codes: Tensor, examples: Examples) -> Tensor:
 
 
 def kept_links(pairs: Tensor, codes: Tensor) -> LinkCounts:
-    """Counts of links that are kept, from their shares (M, M) and the codes (n,)."""
-    return LinkCounts(_integers(pairs * RESOLUTION), pair_table(codes.cpu().numpy(), len(pairs)))
+    """Counts of links that are kept, from their shares (M, M) and the codes (n,).
+
+    Shares are of soft codes: what lies between codes that no two nodes have is left out.
+    """
+    of_nodes = pair_table(codes.cpu().numpy(), len(pairs))
+    links = _integers(pairs * RESOLUTION)
+    links[of_nodes == 0] = 0
+    return LinkCounts(links, of_nodes)
 
 
 def kept_class(counts: Tensor) -> ClassCounts:
