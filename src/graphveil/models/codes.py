@@ -13,7 +13,7 @@ from graphveil.models.layers import Affine, Features
 from graphveil.models.sparse import Adjacency
 
 DEGREES = 24
-"""Powers of two by which numbers of links are told apart."""
+"""Bins for the number of links of a node, by powers of two."""
 
 
 @dataclass(frozen=True)

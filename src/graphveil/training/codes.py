@@ -146,7 +146,7 @@ class Codes:
         return torch.stack([part.detach().view(-1) for part in (-kept, *leaked)] + [norm])
 
     def _thinned(self) -> Adjacency:
-        """The links that messages pass along in this round; a link that passed none can be told from none."""
+        """The links that messages pass along in this round. Without dropout, codes would fit the training links."""
         adjacency, share = self.problem.adjacency, self.recipe.edge_dropout
         if share == 0:
             return adjacency

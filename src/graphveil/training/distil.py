@@ -127,21 +127,21 @@ def _within(limit: float, p: Tensor, classes: Tensor, links: Tensor, uniform: Te
     """Codes whose AUC for links is at most `limit`, by the weakest channel that is found, and its mu."""
     adjacency = _adjacency(links, len(p))
 
-    def told(codes: Tensor) -> float:
+    def link_auc(codes: Tensor) -> float:
         own, pairs = codes.numpy(), links.numpy()
         table = link_table(own, pairs, p.size(1))
         nonlinks = pair_table(own, p.size(1)) - table
         return best_auc(unordered(table).astype(float), unordered(nonlinks).astype(float))
 
     codes, mu = p.argmax(dim=-1), 0.0
-    if told(codes) <= limit:
+    if link_auc(codes) <= limit:
         return codes, mu
     low, high = math.log(WEAKEST), math.log(STRONGEST)
     codes, mu = _channel(p, classes, adjacency, STRONGEST, uniform), STRONGEST
     for _ in range(SEARCHES):
         tried = (low + high) / 2
         found = _channel(p, classes, adjacency, math.exp(tried), uniform)
-        if told(found) <= limit:
+        if link_auc(found) <= limit:
             codes, mu, high = found, math.exp(tried), tried
         else:
             low = tried
@@ -161,9 +161,9 @@ def _channel(p: Tensor, classes: Tensor, adjacency: SparseMatrix, mu: float, uni
     for _ in range(CHANNEL_STEPS):
         q = logits.softmax(dim=-1)
         table = q.T @ (adjacency @ q) / count
-        told = link_information(table, q.mean(dim=0))
-        told = told + link_information_beyond(table, class_table(q, classes), pairs)
-        loss = mu * told - (p * q).sum(dim=-1).mean()
+        leaked = link_information(table, q.mean(dim=0))
+        leaked = leaked + link_information_beyond(table, class_table(q, classes), pairs)
+        loss = mu * leaked - (p * q).sum(dim=-1).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
