@@ -39,8 +39,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run") / "a"
     graph = gv.generate(gv.GraphSpec(num_nodes=300, num_edges=900, num_features=40, num_classes=3), seed=5)
     split = gv.Split.proportional(graph, seed=2, targets=["links", *SECRETS])
-    recipe = gv.Veil().recipe.but(rounds=12, hidden_channels=8, out_channels=4, evaluate_every=3, warmup=3)
-    veil = gv.Veil("links", SECRETS, recipe=recipe, device="cpu")
+    recipe = gv.Veil(objective="club").recipe.but(
+        rounds=12, hidden_channels=8, out_channels=4, evaluate_every=3, warmup=3
+    )
+    veil = gv.Veil("links", SECRETS, objective="club", recipe=recipe, device="cpu")
     source = {"graph": WHERE, "split": "proportional", "reading": {"nodes": f"{WHERE}.csv"}, "encoding": None}
     done = protect(veil, graph, split, folder, source=source)
     for secret in SECRETS:
