@@ -6,8 +6,9 @@ NOT_COVERED: tuple[tuple[str, str], ...] = (
     (
         "Attackers who also know other facts about a node. Two facts that reveal nothing alone can reveal the secret"
         " together.",
-        "The code of a node is computed from its features and the graph, never from the secret itself. The audit runs"
-        " attackers who hold the codes and the other columns, and reports what the codes add.",
+        "Codes that graphveil trains are computed from features and links, never from a class that they hide; codes"
+        " that hide links do depend on the links. The audit runs attackers who hold the codes and the features, and"
+        " reports what the codes add.",
     ),
     (
         "Attackers who also hold the graph.",
@@ -15,7 +16,7 @@ NOT_COVERED: tuple[tuple[str, str], ...] = (
     ),
     (
         "Groups of nodes that are less protected than the average.",
-        "The certificate has one row for each third of the nodes by degree, and for each column that is requested.",
+        "The certificate of a class has one row for each third of the nodes by degree, and names the worst code.",
     ),
     (
         "Several releases of the same nodes.",
@@ -29,7 +30,8 @@ NOT_COVERED: tuple[tuple[str, str], ...] = (
     ),
     (
         "The order of the rows, such as ids in the order of a crawl.",
-        "The release is shuffled, or its ids are pseudonyms.",
+        "With pseudonyms (`graphveil export --pseudonyms`) the rows are in the order of the pseudonyms; without, they"
+        " are in the order of the graph.",
     ),
     (
         "Counts, probabilities or logits that are published beside the codes.",
