@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from graphveil.models.layers import Affine, Features
 from graphveil.models.sparse import Adjacency
@@ -98,7 +99,7 @@ class CodeEncoder(nn.Module):
         row = adjacency.degree.log2().long().clamp_(max=DEGREES - 1).view(z.shape[:-1])
         if z.dim() == 3:
             row = row + DEGREES * torch.arange(len(z), device=z.device)[:, None]
-        return table.flatten(0, -2).index_select(0, row.flatten()).view(*row.shape, -1)
+        return F.embedding(row, table.flatten(0, -2))
 
 
 class CodeBook(nn.Module):

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -45,9 +46,9 @@ class Problem:
     secrets: Sequence[Target]
     tradeoff: Tensor
 
-    @property
+    @cached_property
     def hides(self) -> bool:
-        """Whether some run hides something."""
+        """Whether some run hides something; asked once, because a round that a GPU records must not read from it."""
         return bool(self.secrets) and bool((self.tradeoff < 1).any())
 
 

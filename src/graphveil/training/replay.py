@@ -4,6 +4,7 @@ A round on a small graph is hundreds of kernels of a few microseconds each, and 
 than they run. A CUDA graph launches all of them at once.
 """
 
+import gc
 from collections.abc import Callable
 
 import torch
@@ -27,13 +28,26 @@ class Replay:
             if self._calls < WARM_UP:
                 self._warm_up()
             elif self._graph is None:
-                graph = torch.cuda.CUDAGraph()
-                with torch.cuda.graph(graph, stream=self._stream):  # records, and does not run
-                    self._function()
-                self._graph = graph
+                self._graph = self._recorded()
             if self._graph is not None:
                 self._graph.replay()
         self._calls += 1
+
+    def _recorded(self) -> torch.cuda.CUDAGraph:
+        """What the function does, which is not done here.
+
+        An earlier graph whose memory Python frees in the meantime would break the recording off.
+        """
+        graph, was_enabled = torch.cuda.CUDAGraph(), gc.isenabled()
+        gc.collect()
+        gc.disable()
+        try:
+            with torch.cuda.graph(graph, stream=self._stream):
+                self._function()
+        finally:
+            if was_enabled:
+                gc.enable()
+        return graph
 
     def _warm_up(self) -> None:
         default = torch.cuda.current_stream()
