@@ -46,7 +46,7 @@ from graphveil.training.adversarial import Adversarial
 from graphveil.training.book import code_shape, make_book
 from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
 from graphveil.training.codes import Codes
-from graphveil.training.counts import allowed_gain
+from graphveil.training.counts import allowed_gain, hidden_counts
 from graphveil.training.distil import Lesson, distil
 from graphveil.training.history import Round, numbered
 from graphveil.training.inputs import adjacency, are_counts, features, pick_device, repeatable
@@ -59,7 +59,7 @@ from graphveil.training.score import Score, score, score_codes
 from graphveil.training.targets import answers, class_secret, class_utility, secret_target, utility_target
 
 SCHEMA = "graphveil/run/3"
-ALGORITHM = 4
+ALGORITHM = 5
 """Counted up when the same configuration trains to another end: what was begun before cannot be gone on with."""
 CHECKPOINT_EVERY = 20
 
@@ -397,20 +397,27 @@ class Veil:
         self.history_, self.best_round_ = record.history, record.best_round
         self.graph_digest_ = digest(graph)
 
-    def _release(self, graph: Data, split: Split) -> None:
+    def _release(self, graph: Data, split: Split, method: Method, run: int) -> None:
         """Give every node its code, and every code its row."""
-        coded = self._merged_codes if self.trains_codes else self._distilled_codes
-        self.modules_["book"] = coded(graph, split)
+        if isinstance(method, Codes):
+            self.modules_["book"] = self._merged_codes(graph, split, [known.drawn_of(run) for known in method.secrets])
+        else:
+            self.modules_["book"] = self._distilled_codes(graph, split)
 
-    def _merged_codes(self, graph: Data, split: Split) -> CodeBook:
-        """The encoder's codes, merged until the limit holds."""
+    def _merged_codes(self, graph: Data, split: Split, drawn: Sequence[Tensor]) -> CodeBook:
+        """The encoder's codes, merged until the limit holds.
+
+        Args:
+            drawn: possible classes of all nodes, (draws, n) for each secret.
+        """
         cpu, shape = torch.device("cpu"), self.code_shape_
-        utility = utility_target(self.utility, graph, [split], cpu)
-        secrets = [class_secret(name, graph, [split], self.adversary.knows, cpu) for name in self.secrets]
         codes, pairs = hard_codes(self._encoded(graph, split), shape), self.modules_.pop("pairs")
+        utility = utility_target(self.utility, graph, [split], cpu)
+        targets = [class_secret(name, graph, [split], self.adversary.knows, cpu) for name in self.secrets]
+        hidden = [hidden_counts(codes, *one, shape.codes) for one in zip(targets, drawn, strict=True)]
         assert isinstance(pairs, PairTable)
         limit = float(allowed_gain(self.recipe, torch.tensor(self.tradeoff)))
-        found = make_book(codes, pairs.mean.cpu(), shape, utility, secrets, limit, self.recipe.out_channels)
+        found = make_book(codes, pairs.mean.cpu(), shape, utility, hidden, limit, self.recipe.out_channels)
         return CodeBook.of(found.merged, found.rows, found.signs, _node_names(graph), found.merged[codes])
 
     def _distilled_codes(self, graph: Data, split: Split) -> CodeBook:
@@ -432,6 +439,7 @@ class Veil:
             structural=is_structural(graph),
             secrets=self._other_secrets(graph, split),
             weight=self.recipe.secret_weight * (1 - self.tradeoff) / max(self.tradeoff, 1e-12),
+            link_weight=self.recipe.link_weight,
             channels=self.recipe.student_channels,
             seed=self.seed,
         )
@@ -527,7 +535,8 @@ def start(veils: Sequence[Veil], graph: Data, splits: Sequence[Split]) -> Traini
     )
     first._check_encoder(modules["encoder"], problem, graph.x.size(0))
     streams = Streams([veil.seed for veil in veils], first.recipe.rounds * first.recipe.inner_steps, device)
-    return Training(first._method(problem, modules, streams), first.recipe)
+    with first.repeatable():  # classes may be predicted first
+        return Training(first._method(problem, modules, streams), first.recipe)
 
 
 def finish(
@@ -551,7 +560,7 @@ def _hand_over(veils: Sequence[Veil], training: Training, graph: Data, splits: S
     for run, (veil, split) in enumerate(zip(veils, splits, strict=True)):
         veil._keep(training, run, graph)
         if veil.objective == CODES:
-            veil._release(graph, split)
+            veil._release(graph, split, training.method, run)
 
 
 def versions() -> dict[str, str]:

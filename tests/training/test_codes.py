@@ -8,15 +8,17 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 import graphveil as gv
+from graphveil.codes.link_auc import matched_aucs
 from graphveil.codes.tables import class_table
 from graphveil.data import generate
 from graphveil.data.synthetic import GraphSpec
 from graphveil.training import codes as module
 from graphveil.training.book import code_shape, factor
 from graphveil.training.codes import Codes
-from graphveil.training.counts import allowed_gain
-from graphveil.training.distil import draw, link_limit
+from graphveil.training.counts import allowed_gain, hidden_counts
+from graphveil.training.distil import _within, draw, link_limit
 from graphveil.training.loop import Training
+from graphveil.training.targets import NodeClasses, class_secret
 from graphveil.veil import start
 
 CODES = gv.Veil().recipe.but(rounds=60, ramp=30, warmup=30, hidden_channels=16, evaluate_every=10)
@@ -47,6 +49,26 @@ def test_a_limit_holds_for_what_may_be_used_and_each_code_has_five_nodes(planted
     z = trained.transform(planted, parts)
     assert len(z.unique(dim=0)) == len(codes.unique())
     assert z.equal(trained.book.rows[codes])
+
+
+def test_a_limit_is_held_on_all_nodes_with_classes_drawn_where_none_may_be_used(planted: Data, parts: gv.Split) -> None:
+    training = start([veil(), veil(seed=1)], planted, [parts, parts])
+    method = training.method
+    assert isinstance(method, Codes)
+    (known,) = method.secrets
+    usable = torch.cat([parts.train_nodes, parts.spare_nodes, parts.val_nodes])
+    one, other = known.drawn_of(0), known.drawn_of(1)
+    assert (one[:, usable] == planted.y[usable]).all()
+    assert not one[:, parts.test_nodes].equal(other[:, parts.test_nodes]), "each run has draws of its own"
+    assert (one[0] != one[1])[parts.test_nodes].any(), "two draws differ"
+    held = hidden_counts(hard := torch.randint(4, (600,)), known_target(planted, parts), one, 4)
+    assert held.sum(dim=(1, 2)).tolist() == [len(usable), 600, 600]
+    for table, y in zip(held[1:], one, strict=True):
+        assert table.equal(torch.from_numpy(class_table(hard.numpy(), y.numpy(), 4, 3)).double())
+
+
+def known_target(graph: Data, split: gv.Split) -> NodeClasses:
+    return class_secret("labels", graph, [split], "all", torch.device("cpu"))
 
 
 def test_neither_training_nor_selection_sees_a_class_of_the_test_part(planted: Data, parts: gv.Split) -> None:
@@ -144,6 +166,22 @@ def test_links_are_hidden_down_to_what_the_classes_imply(planted: Data) -> None:
     read = {tradeoff: score.secrets[0].value for tradeoff, score in scores.items()}
     assert read[0.0] < 0.55
     assert read[0.0] < read[0.5] < read[1.0]
+
+
+def test_more_weight_on_links_beyond_classes_leaves_less_of_them(planted: Data) -> None:
+    """Answers that a node has from its neighbours tell which nodes are linked; matched by the true classes here."""
+    row, col = planted.edge_index
+    links = planted.edge_index[:, row < col]
+    classes = torch.nn.functional.one_hot(planted.y, 3).float()
+    noisy = classes + torch.randn(600, 3, generator=torch.Generator().manual_seed(0))
+    p = (2 * torch.zeros(600, 3).index_add_(0, row, noisy[col])).softmax(dim=-1)
+    uniform = torch.rand(600, generator=torch.Generator().manual_seed(1)).double()
+    found = []
+    for weight in (0.0, 0.3, 1.0):
+        codes, used = _within(1.0, weight, p, classes, links, uniform)
+        assert used == weight, "no more than the least where the limit holds"
+        found.append((matched_aucs(codes.numpy(), links.numpy(), planted.y.numpy()) or (0.0,))[0])
+    assert found[0] > found[1] + 0.01 > found[2]
 
 
 def test_links_and_a_class_are_hidden_at_once(planted: Data) -> None:

@@ -17,7 +17,6 @@ from graphveil.training.counts import (
     link_scores,
     merged_table,
     merging,
-    usable_counts,
 )
 from graphveil.training.recipes import Recipe
 from graphveil.training.targets import NodeClasses, Target
@@ -64,7 +63,7 @@ def make_book(
     pairs: Tensor,
     shape: CodeShape,
     utility: Target,
-    secrets: Sequence[NodeClasses],
+    hidden: Sequence[Tensor],
     gain: float,
     channels: int,
 ) -> Book:
@@ -76,10 +75,9 @@ def make_book(
 
     Args:
         codes: (n,) of every node. pairs: (M, M), how often links join codes.
-        gain: how far the best rule may lie above guessing, on the nodes whose secrets may be used.
+        hidden: `hidden_counts` of each secret. gain: how far the best rule may lie above guessing in each of them.
     """
     sizes = torch.bincount(codes, minlength=shape.codes)
-    hidden = [usable_counts(codes, secret, shape.codes) for secret in secrets]
     kept: Counts = kept_links(pairs, codes)
     if isinstance(utility, NodeClasses):
         kept = kept_class(count_classes(codes, utility.train_examples, utility, shape.codes))

@@ -23,10 +23,12 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 from graphveil.codes.merge import Counts
 from graphveil.models.codes import CodeShape, PairTable, hard_codes, soft_codes
 from graphveil.models.sparse import Adjacency, SparseMatrix
+from graphveil.randomness import generator
 from graphveil.training.counts import (
     allowed_gain,
     code_shares,
     count_classes,
+    hidden_counts,
     kept_class,
     kept_links,
     link_scores,
@@ -54,6 +56,8 @@ NODES_AT_ONCE = 2**16
 """Links and nodes that a round looks at; of more, a sample."""
 TABLE_SHARE = 0.05
 """How fast the running table of linked codes follows."""
+DRAWS = 2
+"""Of the classes that are not known, for counts of all nodes."""
 PENALTY = 1.0
 """What a point of leakage that validation finds above the limit costs in the gain of the utility."""
 
@@ -64,24 +68,31 @@ class Classes:
 
     Args:
         shares: s, (..., n, C), each row a distribution.
+        drawn: (draws, ..., n) possible classes of all nodes: the known ones, and draws from the predictions.
         link_pairs: Lambda, how the links join the classes, (..., C, C); None where no links are kept.
     """
 
     target: NodeClasses
     shares: Tensor
+    drawn: Tensor
     link_pairs: Tensor | None = None
 
     @classmethod
-    def of(cls, target: NodeClasses, predicted: Tensor, links: Tensor | None) -> "Classes":
+    def of(cls, target: NodeClasses, predicted: Tensor, links: Tensor | None, seeds: Sequence[int]) -> "Classes":
         """Known classes one-hot, the others as predicted (..., n, C)."""
         shares = predicted.clone()
         known = target.train_examples
         one_hot = F.one_hot(known.y, target.num_classes).to(shares.dtype)
         shares.view(-1, target.num_classes)[known.index.flatten()] = one_hot.flatten(0, -2)
+        drawn = _drawn(target, predicted, seeds)
         if links is None:
-            return cls(target, shares)
+            return cls(target, shares, drawn)
         one, other = (_rows(shares, end) for end in links)
-        return cls(target, shares, link_table(one, other))
+        return cls(target, shares, drawn, link_table(one, other))
+
+    def drawn_of(self, run: int) -> Tensor:
+        """The drawn classes of one run, (draws, n) on the CPU."""
+        return self.drawn.view(DRAWS, -1, self.shares.size(-2))[:, run].cpu()
 
 
 class Codes:
@@ -222,7 +233,9 @@ class Codes:
         """Which code each becomes in a release, (..., M)."""
         size, runs = self.shape.codes, len(self.streams.seeds)
         own, pairs = codes.view(runs, -1), pairs.view(runs, size, size)
-        secrets = [usable_counts(codes, one.target, size).view(runs, size, -1) for one in self.secrets]
+        secrets = [
+            hidden_counts(codes, one.target, one.drawn, size).view(1 + DRAWS, runs, size, -1) for one in self.secrets
+        ]
         gains = allowed_gain(self.recipe, self.problem.tradeoff).view(-1).tolist()
         utility = self.problem.utility
         if isinstance(utility, NodeClasses):
@@ -230,7 +243,7 @@ class Codes:
             kept: list[Counts] = [kept_class(one) for one in of_class]
         else:
             kept = [kept_links(*one) for one in zip(pairs, own, strict=True)]
-        found = [merging(own[run], kept[run], [one[run] for one in secrets], gains[run]) for run in range(runs)]
+        found = [merging(own[run], kept[run], [one[:, run] for one in secrets], gains[run]) for run in range(runs)]
         mapping = torch.stack([torch.from_numpy(one.mapping) for one in found])
         return mapping.to(codes.device).view(*codes.shape[:-1], size)
 
@@ -246,6 +259,18 @@ class Codes:
         counts = usable_counts(codes, target, self.shape.codes)
         best = counts.amax(dim=-1).sum(dim=-1) / counts.sum(dim=(-2, -1))
         return rule_accuracy(codes, target, target.val, self.shape.codes), best
+
+
+def _drawn(target: NodeClasses, predicted: Tensor, seeds: Sequence[int]) -> Tensor:
+    """Classes of all nodes, (draws, ..., n): those that may be used as they are, the others drawn from a prediction."""
+    nodes = predicted.size(-2)
+    uniform = [torch.rand(DRAWS, nodes, generator=generator(seed, "codes", "drawn", target.name)) for seed in seeds]
+    places = torch.stack(uniform, dim=1).view(DRAWS, *predicted.shape[:-1]).to(predicted.device)
+    below = predicted.double().cumsum(dim=-1) < places[..., None]
+    drawn = below.sum(dim=-1).clamp(max=target.num_classes - 1)
+    for part in (target.train_examples, target.val):
+        drawn.view(DRAWS, -1)[:, part.index.flatten()] = part.y.flatten()
+    return drawn
 
 
 def _rows(x: Tensor, index: Tensor) -> Tensor:

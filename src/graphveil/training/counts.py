@@ -55,6 +55,20 @@ def usable_counts(codes: Tensor, target: NodeClasses, num_codes: int) -> Tensor:
     return torch.stack([count_classes(codes, part, target, num_codes) for part in parts]).sum(dim=0)
 
 
+def hidden_counts(codes: Tensor, target: NodeClasses, drawn: Tensor, num_codes: int) -> Tensor:
+    """The counts that a limit is held on, (1 + draws, ..., M, C): of the nodes whose class may be used, and of all.
+
+    The certificate will count all nodes. Codes that were merged until the limit holds for some of them say more about
+    the others, by chance alone.
+
+    Args:
+        drawn: (draws, ..., n) possible classes of all nodes.
+    """
+    rows = torch.arange(codes.numel(), device=codes.device).view(codes.shape)
+    whole = [count_classes(codes, Examples(rows, y), target, num_codes) for y in drawn]
+    return torch.stack([usable_counts(codes, target, num_codes), *whole])
+
+
 def rule_accuracy(codes: Tensor, target: NodeClasses, examples: Examples, num_codes: int) -> Tensor:
     """The accuracy on examples of naming the class that most training nodes of a code have, (...)."""
     counts = count_classes(codes, target.train_examples, target, num_codes)
@@ -91,12 +105,12 @@ def merging(codes: Tensor, kept: Counts, secrets: Sequence[Tensor], gain: float)
 
     Args:
         codes: (n,). kept: counts of the utility.
-        secrets: counts of each secret on the nodes that may be used, (M, C).
+        secrets: counts that the limit is held on, (tables, M, C) of each secret.
         gain: how far the best rule may lie above guessing.
     """
-    tables = [_integers(secret) for secret in secrets]
+    tables = [_integers(table) for secret in secrets for table in secret]
     limits = [(ClassCounts(one), float(one.sum(axis=0).max() / one.sum()) + gain) for one in tables]
-    sizes = torch.bincount(codes.cpu(), minlength=secrets[0].size(0)).numpy()
+    sizes = torch.bincount(codes.cpu(), minlength=secrets[0].size(-2)).numpy()
     return merge(sizes, kept, limits, min_size=min(SMALLEST_CODE, len(codes)))
 
 

@@ -7,12 +7,13 @@ An encoder that passes messages gives linked nodes alike answers. Three steps ta
    of that answer in a mixture with the first student's, whose memory of the encoder still says something of links.
 3. A channel: the nodes' distributions q over classes are moved by gradient steps on
 
-       - mean over nodes of p . q  +  mu (J' + J)
+       - mean over nodes of p . q  +  beyond * J'  +  all * J
 
    with J what linked codes say about links and J' what they say beyond classes (`graphveil.training.information`). It
-   reads the links, so an attacker who holds the features may notice which nodes it changed. So mu is the smallest that
-   holds the limit: at a trade-off of 1/2 the codes say no more about links than the true classes do, if two nodes'
-   are compared. That much is implied by keeping the classes.
+   reads the links, so an attacker who holds the features may notice which nodes it changed. So the weights are the
+   smallest that hold the limit: at a trade-off of 1/2 the codes say no more about links than the true classes do, if
+   two nodes' are compared. That much is implied by keeping the classes. J' alone costs the least accuracy; J, which
+   moves the classes themselves, is added only where J' cannot hold the limit.
 
 The code of a node is its class, drawn once from q by a key and the node's id. Classes that are hidden beside the links
 cost the students what they say about them.
@@ -44,8 +45,8 @@ CHANNEL_STEPS = 200
 CHANNEL_RATE = 0.1
 FEWEST_LINKS, MARGIN = 50, 0.02
 """Links between known classes that are enough to count on, and what is taken off such a share, which is uncertain."""
-WEAKEST, STRONGEST, SEARCHES = 1e-3, 1.0, 6
-"""The range of mu, and how often it is halved."""
+WEAKEST, STRONGEST, SEARCHES = 1e-3, 2.0, 6
+"""The range of a channel's weight, and how often it is halved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,8 @@ class Lesson:
         structural: whether x is made of numbers of links. A student would learn these, so that only the channel is used
             for the nodes of now.
         secrets: the classes of other secrets, (n, classes) each, that answers are to say little about.
-        weight: what a nat of such a secret costs. channels: the width of a student.
+        weight: what a nat of such a secret costs. link_weight: what a nat about links beyond classes costs at least.
+        channels: the width of a student.
     """
 
     p: Tensor
@@ -68,17 +70,18 @@ class Lesson:
     structural: bool
     secrets: Sequence[Tensor]
     weight: float
+    link_weight: float
     channels: int
     seed: int
 
 
 @dataclass(frozen=True, eq=False)
 class Distilled:
-    """A student for nodes that come later, the codes of the nodes of now, (n,), and mu of the channel."""
+    """A student for nodes that come later, the codes of the nodes of now, (n,), and the channel's weight of J'."""
 
     student: Student
     codes: Tensor
-    mu: float
+    weight: float
 
 
 def distil(lesson: Lesson, links: Tensor, tradeoff: float, crossfit: float, uniform: Tensor) -> Distilled:
@@ -94,14 +97,14 @@ def distil(lesson: Lesson, links: Tensor, tradeoff: float, crossfit: float, unif
         return Distilled(student, p.argmax(dim=-1), 0.0)
     limit = link_limit(p, lesson.y, links, tradeoff)
     if lesson.structural:
-        return Distilled(student, *_within(limit, p, p, links, uniform))
+        return Distilled(student, *_within(limit, lesson.link_weight, p, p, links, uniform))
     crossfitted = torch.empty_like(p)
     fold = torch.randint(FOLDS, (len(p),), generator=generator(lesson.seed, "distil", "folds"))
     for number in range(FOLDS):
         learned, held = (fold != number).nonzero().flatten(), (fold == number).nonzero().flatten()
         crossfitted[held] = _answers(_taught(lesson, learned, number), lesson.x)[held]
     mixed = torch.lerp(_answers(student, lesson.x), crossfitted, crossfit)
-    return Distilled(student, *_within(limit, mixed, p, links, uniform))
+    return Distilled(student, *_within(limit, lesson.link_weight, mixed, p, links, uniform))
 
 
 def link_limit(p: Tensor, y: Tensor, links: Tensor, tradeoff: float) -> float:
@@ -123,36 +126,50 @@ def link_limit(p: Tensor, y: Tensor, links: Tensor, tradeoff: float) -> float:
     return 0.5 + max(alike - by_chance, 0.0) / 2 * tradeoff / max(1 - tradeoff, 1e-12)
 
 
-def _within(limit: float, p: Tensor, classes: Tensor, links: Tensor, uniform: Tensor) -> tuple[Tensor, float]:
-    """Codes whose AUC for links is at most `limit`, by the weakest channel that is found, and its mu."""
+def _within(
+    limit: float, least: float, p: Tensor, classes: Tensor, links: Tensor, uniform: Tensor
+) -> tuple[Tensor, float]:
+    """Codes whose AUC for links is at most `limit`, by the weakest channel that is found, and its weight of J'.
+
+    Args:
+        least: the smallest weight of J'.
+    """
     adjacency = _adjacency(links, len(p))
 
-    def link_auc(codes: Tensor) -> float:
+    def channel(beyond: float, every: float) -> Tensor:
+        return _channel(p, classes, adjacency, beyond, every, uniform)
+
+    def holds(codes: Tensor) -> bool:
         own, pairs = codes.numpy(), links.numpy()
         table = link_table(own, pairs, p.size(1))
         nonlinks = pair_table(own, p.size(1)) - table
-        return best_auc(unordered(table).astype(float), unordered(nonlinks).astype(float))
+        return best_auc(unordered(table).astype(float), unordered(nonlinks).astype(float)) <= limit
 
-    codes, mu = p.argmax(dim=-1), 0.0
-    if link_auc(codes) <= limit:
-        return codes, mu
-    low, high = math.log(WEAKEST), math.log(STRONGEST)
-    codes, mu = _channel(p, classes, adjacency, STRONGEST, uniform), STRONGEST
+    codes = channel(least, 0.0) if least > 0 else p.argmax(dim=-1)
+    if holds(codes):
+        return codes, least
+    strongest, low = max(STRONGEST, least), max(WEAKEST, least)
+    both = not holds(channel(strongest, 0.0))
+    low, high = (WEAKEST, STRONGEST) if both else (low, strongest)
+    codes, weight = channel(max(high, least), high if both else 0.0), high
     for _ in range(SEARCHES):
-        tried = (low + high) / 2
-        found = _channel(p, classes, adjacency, math.exp(tried), uniform)
-        if link_auc(found) <= limit:
-            codes, mu, high = found, math.exp(tried), tried
+        tried = math.sqrt(low * high)
+        found = channel(max(tried, least), tried if both else 0.0)
+        if holds(found):
+            codes, weight, high = found, tried, tried
         else:
             low = tried
-    return codes, mu
+    return codes, weight
 
 
-def _channel(p: Tensor, classes: Tensor, adjacency: SparseMatrix, mu: float, uniform: Tensor) -> Tensor:
+def _channel(
+    p: Tensor, classes: Tensor, adjacency: SparseMatrix, beyond: float, every: float, uniform: Tensor
+) -> Tensor:
     """Codes near p that say less about links, (n,).
 
     Args:
         p: the answers to keep, (n, C). classes: what links are matched by, (n, C).
+        beyond, every: the weights of what codes say about links beyond classes, and of all they say.
     """
     count = adjacency.values.numel()
     pairs = (classes.T @ (adjacency @ classes)) / count
@@ -161,9 +178,10 @@ def _channel(p: Tensor, classes: Tensor, adjacency: SparseMatrix, mu: float, uni
     for _ in range(CHANNEL_STEPS):
         q = logits.softmax(dim=-1)
         table = q.T @ (adjacency @ q) / count
-        leaked = link_information(table, q.mean(dim=0))
-        leaked = leaked + link_information_beyond(table, class_table(q, classes), pairs)
-        loss = mu * leaked - (p * q).sum(dim=-1).mean()
+        leaked = beyond * link_information_beyond(table, class_table(q, classes), pairs)
+        if every > 0:
+            leaked = leaked + every * link_information(table, q.mean(dim=0))
+        loss = leaked - (p * q).sum(dim=-1).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

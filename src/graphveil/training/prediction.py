@@ -76,7 +76,7 @@ def kept_classes(problem: Problem, in_channels: int, seeds: list[int]) -> Classe
 def _completed(target: Target, problem: Problem, in_channels: int, seeds: list[int]) -> Classes:
     assert isinstance(target, NodeClasses)
     links = problem.utility.links if isinstance(problem.utility, Links) else None
-    return Classes.of(target, predict(problem, target, in_channels, seeds), links)
+    return Classes.of(target, predict(problem, target, in_channels, seeds), links, seeds)
 
 
 def predict(problem: Problem, target: NodeClasses, in_channels: int, seeds: list[int]) -> Tensor:
