@@ -5,7 +5,7 @@ READY := .venv/.installed
 # Threads that spin long while they wait are very slow on a machine with other work.
 export GOMP_SPINCOUNT ?= 1000
 
-.PHONY: demo test test-slow lint audit results bench picture clean
+.PHONY: demo test test-slow lint audit results readme bench picture clean
 
 demo: $(READY)  ## protect real Cora, audit what still leaks, and write a report
 	$(BIN)/graphveil demo
@@ -25,9 +25,13 @@ lint: $(READY)
 audit: $(READY)  ## ask whether an installed package has a known vulnerability
 	$(BIN)/python -m tools.dependencies
 
-results: $(READY)  ## RESULTS.md and docs/report.html: all of the paper, five seeds (wants a GPU)
+results: $(READY)  ## RESULTS.md, docs/report.html and README.md: all of the paper, five seeds (wants a GPU)
 	$(BIN)/graphveil reproduce all --seeds 5 --device auto --results RESULTS.md
 	cp runs/paper/report.html docs/report.html
+	$(BIN)/python -m tools.readme
+
+readme: $(READY)  ## the results in the README, from the tables of RESULTS.md
+	$(BIN)/python -m tools.readme
 
 bench: $(READY)  ## docs/benchmark.md: rounds, runs and splits against plain PyG and the lower bound (about 20 minutes)
 	env -u GOMP_SPINCOUNT $(BIN)/python -m benchmarks --out docs

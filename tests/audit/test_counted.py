@@ -11,12 +11,12 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.audit import Answers, Audit, Context, Finding, Utility, links, nodes
-from graphveil.audit.attacks import Attack, by_row
+from graphveil.audit.attacks import CLASSES_AND_FEATURES, Attack, by_row
 from graphveil.audit.certify import certificate_of, limits_on_test
 from graphveil.audit.finding import together
 from graphveil.audit.learners import Rows
 from graphveil.audit.metrics import auc, auc_difference
-from graphveil.audit.panel import Task
+from graphveil.audit.panel import Task, classes_and_features
 from graphveil.audit.secret import LinkSecret, NodeSecret, link_secret, node_secret
 from graphveil.codes import ClassCertificate, LinkCertificate
 from graphveil.codes.tables import Integers
@@ -258,6 +258,52 @@ def test_noise_adds_nothing_to_the_features(town: Data, town_split: gv.Split) ->
         assert found.excess_with_features.covers(0.0)
         assert found.excess_with_features.half < 0.04
         assert not any("features tell" in sentence for sentence in found.told_by)
+
+
+def test_true_classes_and_features_are_a_control_of_links(town: Data, town_split: gv.Split) -> None:
+    """Codes that are the true classes read as much as the control does; noise reads less."""
+    secret, x = link_secret(town, town_split, 0), np.random.default_rng(3).normal(size=(1500, 4)).astype(np.float32)
+    (control,) = (task(secret, 0) for task in classes_and_features(secret, x)[1:])
+    assert control.subject == CLASSES_AND_FEATURES
+    excess = []
+    for codes in (town.y.numpy(), random_codes(1500, 2) % 12):
+        both = np.concatenate([rows_of(codes), x], axis=1).astype(np.float32)
+        held = Task("embeddings", links.with_features()[1], both)(secret, 0)
+        found = Audit(secret, [held], {CLASSES_AND_FEATURES: [control]}, context=USEFUL)
+        assert found.classes_and_features is control
+        assert found.excess_over_classes is not None
+        assert found.excess_over_classes.value == pytest.approx(held.headline.value - control.headline.value)
+        excess.append(found.excess_over_classes)
+    assert found.floor is not None
+    assert found.equal_classes is not None
+    assert control.headline.value == pytest.approx(found.floor.value, abs=0.03)
+    assert abs(excess[0].value) < 0.02
+    assert excess[1].high < -0.1
+    unknown = replace(secret, classes=None)
+    assert classes_and_features(unknown, x) == classes_and_features(node_secret(town, town_split, "coin", 0), x) == []
+    assert replace(found, secret=unknown).equal_classes is None
+
+
+def test_an_unknown_class_is_no_class_of_the_control(town: Data, town_split: gv.Split) -> None:
+    secret = link_secret(town, town_split, 0)
+    assert secret.classes is not None
+    classes = np.where(np.arange(1500) < 10, -1, secret.classes)
+    rows = classes_and_features(replace(secret, classes=classes), np.zeros((1500, 1), np.float32))[0].rows
+    assert rows.shape == (1500, 4 + 1)
+    assert (rows[:10] == rows[0]).all()
+    assert len(np.unique(rows, axis=0)) == 5
+
+
+def test_comparing_two_classes_for_equality(town: Data, town_split: gv.Split) -> None:
+    """Its AUC is 1/2 + (share of links - share of non-links with equal classes) / 2."""
+    secret = link_secret(town, town_split, 0)
+    found = Audit(secret, [], {}, context=USEFUL)
+    y = town.y.numpy()[secret.test.index]
+    same = y[0] == y[1]
+    linked = secret.test.y == 1
+    assert found.equal_classes is not None
+    assert found.floor is not None
+    assert found.equal_classes.value == pytest.approx(0.5 + (same[linked].mean() - same[~linked].mean()) / 2)
 
 
 def test_the_difference_of_two_areas() -> None:

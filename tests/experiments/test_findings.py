@@ -7,6 +7,7 @@ import pytest
 
 from graphveil.errors import GraphveilError
 from graphveil.experiments.findings import findings, put_between_marks, results
+from graphveil.experiments.spec import NAMES, load_experiment
 from graphveil.experiments.tables import Mean, Row
 from tests.experiments.made import PLAIN
 
@@ -20,6 +21,7 @@ def hidden(variant: str, utility: float, joint: float, fresh: float, **other: ob
     return replace(row, protocol=exactly(joint), fresh=exactly(fresh), **other)  # type: ignore[arg-type]
 
 
+EXPERIMENTS = {name: load_experiment(name) for name in NAMES}
 TABLE2 = [
     PLAIN,
     hidden("published", 0.90, 0.03, 0.84),
@@ -80,8 +82,9 @@ def test_the_ends_of_the_figures() -> None:
 
 
 def test_results_hold_every_table_between_the_marks(tmp_path: Path) -> None:
-    text = results({"table2": TABLE2, "figure2": TABLE2}, {"table2": "Table 2", "figure2": "Figure 2"})
-    assert "### Table 2" in text
+    text = results({"table2": TABLE2, "figure2": TABLE2}, EXPERIMENTS)
+    assert text.startswith("### 18 cells\n")
+    assert "### Table 2: link prediction, labels hidden\n" in text
     assert "<details><summary>5 points</summary>" in text
     assert text.count("| club | cora | gcn |") == 2
     file = tmp_path / "RESULTS.md"
@@ -98,6 +101,17 @@ def test_results_hold_every_table_between_the_marks(tmp_path: Path) -> None:
     for unreadable in (tmp_path, tmp_path / "none.md"):
         with pytest.raises(GraphveilError, match="cannot be read"):
             put_between_marks(unreadable, None)
+
+
+def test_what_is_not_held_against_the_paper_has_no_goals() -> None:
+    """Trainings of fewer rounds, and runs without `codes`."""
+    short = [replace(row, paper=None) for row in TABLE2]
+    assert "18 cells" not in results({"table2": short}, EXPERIMENTS)
+    without = replace(EXPERIMENTS["table2"], variants={"club": EXPERIMENTS["table2"].variants["club"]})
+    assert "18 cells" not in results({"table2": TABLE2[3:4]}, {"table2": without})
+    both = results({"table2": TABLE2, "table3": [], "figure3": []}, EXPERIMENTS)
+    places = [both.index(title) for title in ("#### P1", "#### P2", "### Second operating point", "### Links are kept")]
+    assert places == sorted(places)
 
 
 def test_one_seed_reproduces_nothing_and_fails_nothing() -> None:

@@ -11,15 +11,21 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
+import numpy as np
 import pytest
 import torch
 
+import graphveil as gv
 from graphveil import veil as veil_module
+from graphveil.audit import Context, Utility, audit, links, nodes
+from graphveil.audit.panel import Task, classes_and_features, raw_features
+from graphveil.codes import ClassCertificate, LinkCertificate
 from graphveil.errors import GraphveilError
 from graphveil.experiments import cells as cells_module
 from graphveil.experiments import reproduce as reproduce_module
-from graphveil.experiments.cells import Cell, finish, read_result, train, write_result
+from graphveil.experiments.cells import Cell, finish, read_result, summary, train, write_result
 from graphveil.experiments.forms import brief, comma_separated, latex, markdown
 from graphveil.experiments.reproduce import Asked, batches, cells, run_cell, run_experiment, run_missing, select
 from graphveil.experiments.spec import NAMES, Experiment, load_experiment, papers_attacker, parse
@@ -54,12 +60,91 @@ def test_every_file_loads_and_runs_one_round_on_a_small_graph(name: str, tmp_pat
     encoders = {"unprotected": "gcn", "published": "gat", "minimax": "hgcn", "club": "gcn", "codes": "gat"}
     for (variant, _, encoder, tradeoff), group in cells(experiment, Asked(["cora"], seeds=1, rounds=1)).items():
         if encoder == encoders[variant] and tradeoff in (0.0, 0.5, 1.0):
-            cell = replace(group[0], dataset="synthetic")
+            cell = replace(group[0], dataset="synthetic", panel="quick")  # the full one takes minutes
             assert run_cell(cell, tmp_path) is None
             result = read_result(cell, tmp_path)
             assert result is not None
             assert list(result["secrets"]) == experiment.secrets
             assert all(papers_attacker(name) in told["attacks"] for name, told in result["secrets"].items())
+            for told in result["secrets"].values():
+                assert told["with_features"] is None, "the quick panel has no attackers with features"
+                assert told["certificate"] is None or variant == "codes"
+
+
+def test_codes_in_the_tables_have_the_full_panel_and_nothing_else_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = {
+        (name, key[0])
+        for name in NAMES
+        for key, group in cells(load_experiment(name), Asked(seeds=1)).items()
+        if group[0].panel == "full"
+    }
+    assert full == {("table2", "codes"), ("table3", "codes")}
+    assert replace(TINY, panel="full").key != TINY.key
+    panels = []
+
+    def audited(*given: object, **more: object) -> NoReturn:
+        panels.append(given[4])
+        raise GraphveilError("seen")
+
+    monkeypatch.setattr(cells_module, "audit", audited)
+    for panel in ("quick", "full"):
+        assert run_cell(replace(TINY, panel=panel), tmp_path) == "seen"
+    assert panels == ["quick", "full"]
+
+
+def test_the_required_utilities_are_all_there() -> None:
+    assert load_experiment("table2").required == {"cora": 79, "citeseer": 76, "pubmed": 92}
+    assert load_experiment("table3").required == {"cora": 79, "citeseer": 65, "pubmed": 76.5}
+
+
+def test_a_summary_holds_the_certificate_and_the_attackers_with_features() -> None:
+    """Of twelve codes that tell the class of every other node."""
+    graph = gv.generate(gv.GraphSpec(num_nodes=300, num_edges=1200, num_features=12, num_classes=3), seed=4)
+    split = gv.Split.proportional(graph, seed=2, message_edges="all")
+    random = np.random.default_rng(0)
+    codes = 4 * np.where(random.random(300) < 0.5, graph.y.numpy(), random.integers(0, 3, 300)) + random.integers(0, 4)
+    z = random.normal(size=(12, 4)).astype(np.float32)[codes]
+    context = Context(utility=Utility("labels", 0.9, 0.3, 100))
+    table = audit(z, graph, split, "labels", nodes.counting())
+    told = summary(table)
+    certificate = gv.certify(z, graph, split, "labels")
+    assert isinstance(certificate, ClassCertificate)
+    assert certificate.calibration is not None
+    assert told["certificate"] == {
+        "best": certificate.accuracy,
+        "guessing": certificate.majority,
+        "limit": certificate.calibration.accuracy_limit,
+        "class_matched": None,
+    }
+    assert told["with_features"] is None
+    found = audit(z, graph, split, "links", links.counting(), context=context)
+    features = raw_features(graph, 0)
+    both = np.concatenate([z, features], axis=1)
+    trees = links.with_features()[1]
+    held = Task("embeddings", trees, both)(found.secret, 0)
+    alone = Task("raw features", replace(trees, name="boosted trees on pairs"), features)(found.secret, 0)  # type: ignore[type-var]
+    control = classes_and_features(found.secret, features)[1](found.secret, 0)
+    whole = replace(
+        found,
+        findings=[*found.findings, held],
+        controls={"raw features": [alone], "true classes and features": [control]},
+    )
+    told = summary(whole)
+    certificate = gv.certify(z, graph, split, "links")
+    assert isinstance(certificate, LinkCertificate)
+    assert told["certificate"]["best"] == certificate.auc
+    assert told["certificate"]["class_matched"] == certificate.class_matched_auc
+    assert told["with_features"] == {
+        "attack": "boosted trees on pairs, with features",
+        "value": held.headline.value,
+        "alone": alone.headline.value,
+        "z_adds": pytest.approx(held.headline.value - alone.headline.value),
+        "true_classes": control.headline.value,
+        "over_true_classes": pytest.approx(held.headline.value - control.headline.value),
+    }
+    assert json.loads(json.dumps(told)) == told
 
 
 def test_the_published_numbers_are_all_there() -> None:
@@ -83,6 +168,7 @@ def test_the_published_numbers_are_all_there() -> None:
         (lambda text: text.replace("secrets:", "secret:"), "unknown key of x.yaml 'secret'"),
         (lambda text: text.replace("    steps: 5 ", "    step: 5 ", 1), "unknown key of x.yaml, variant"),
         (lambda text: text.replace("utility: links\n", ""), "x.yaml has no utility"),
+        (lambda text: text.replace("panel: full", "panel: whole"), "unknown panel 'whole'"),
         (lambda _: "- a\n- b\n", "x.yaml holds list"),
         (lambda _: "a: [", "x.yaml is not YAML"),
     ],
@@ -266,6 +352,9 @@ def made_up(secret: str, utility: float, joint: float, fresh: float) -> dict[str
         "chance": 0.3,
         "class_matched": 0.9,
         "balanced": 0.2,
+        "equal_classes": None,
+        "certificate": None,
+        "with_features": None,
         "flags": [],
     }
     kept = {"utility": utility, "utility_chance": 0.5, "history": {"round": [5], "utility": [0.7]}}

@@ -26,6 +26,8 @@ BEYOND_Z: frozenset[Need] = frozenset({"graph", "features"})
 """What an attacker does not hold who sees z alone."""
 WITH_FEATURES = ", with features"
 """How the name of an attack ends that sees z and the features; without it, it is the name of the same attack on one."""
+CLASSES_AND_FEATURES = "true classes and features"
+"""The control of a link secret in which the true classes replace z, for attackers who hold the features."""
 
 
 @dataclass(frozen=True, eq=False)

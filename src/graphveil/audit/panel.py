@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 
 import graphveil
 from graphveil.audit import links, nodes
-from graphveil.audit.attacks import Attack, check_answers, scaled, standardised
+from graphveil.audit.attacks import CLASSES_AND_FEATURES, Attack, check_answers, scaled, standardised
 from graphveil.audit.certify import codes_certificate, is_discrete, limits_on_test, row_codes
 from graphveil.audit.embeddings import check_embeddings, rows_digest, shape_flags
 from graphveil.audit.finding import Finding, together
@@ -26,12 +26,12 @@ from graphveil.audit.map import draw
 from graphveil.audit.metrics import Integers
 from graphveil.audit.result import Audit, Context
 from graphveil.audit.secret import LinkSecret, NodeSecret, Secret, link_secret, node_secret
-from graphveil.data import Split, check_graph
+from graphveil.data import UNKNOWN, Split, check_graph
 from graphveil.errors import GraphveilError, unknown
 from graphveil.interrupts import kept_from_workers
 from graphveil.randomness import stream
 
-RESERVED = ("embeddings", "raw features", "public graph", "guessing")
+RESERVED = ("embeddings", "raw features", "public graph", CLASSES_AND_FEATURES, "guessing")
 RAW_COLUMNS = 64
 """Raw features with more columns than this are reduced to it, by a singular value decomposition."""
 
@@ -88,8 +88,10 @@ def audit(
     tasks = [Task("embeddings", attack, rows) for attack in [*_counting(attacks, asked, codes), *panel]]
     others = {} if attacks == "quick" else {"raw features": raw_features(graph, seed)}
     if attacks is None or attacks == "full":
-        both = np.concatenate([scaled(rows), scaled(others["raw features"])], axis=1)
+        features = scaled(others["raw features"])
+        both = np.concatenate([scaled(rows), features], axis=1)
         tasks += [Task("embeddings", attack, both) for attack in _with_features(asked, rows.shape[1])]
+        tasks += classes_and_features(asked, features)
     on_z = [attack for attack in panel if "graph" not in attack.needs]
     if isinstance(asked, NodeSecret) and len(on_z) < len(panel):
         tasks += [Task("public graph", attack, rows) for attack in nodes.graph_alone()]
@@ -247,6 +249,19 @@ def _counting(attacks: str | Sequence[Any] | None, secret: Secret, codes: Intege
 
 def _with_features(secret: Secret, z_columns: int) -> list[Attack]:
     return links.with_features() if isinstance(secret, LinkSecret) else nodes.with_features(z_columns)
+
+
+def classes_and_features(secret: Secret, features: Rows) -> list[Task]:
+    """The control of a link secret: the attackers with features, given the true classes in place of z.
+
+    Args:
+        features: (num_nodes, columns), scaled as beside z.
+    """
+    if not isinstance(secret, LinkSecret) or secret.classes is None:
+        return []
+    one_hot = secret.classes[:, None] == np.unique(secret.classes[secret.classes != UNKNOWN])
+    rows = np.concatenate([scaled(one_hot.astype(np.float32)), features], axis=1)
+    return [Task(CLASSES_AND_FEATURES, attack, rows) for attack in links.with_features()]
 
 
 def _title(task: Task) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import safetensors.numpy
 from scipy.stats import norm
 
-from graphveil.audit.attacks import WITH_FEATURES
+from graphveil.audit.attacks import CLASSES_AND_FEATURES, WITH_FEATURES
 from graphveil.audit.finding import Finding, plain, ranked, strongest
 from graphveil.audit.information import Information, information
 from graphveil.audit.metrics import Array, Estimate, Integers, auc
@@ -124,11 +124,29 @@ class Audit:
         return strongest(found) if found else None
 
     @cached_property
-    def excess_with_features(self) -> Estimate | None:
-        """What z adds for those who hold the features: accuracy or AUC with z minus that of the same without."""
+    def features_alone(self) -> Finding | None:
+        """The strongest of the same attackers on the features without z."""
         names = {finding.attack for finding in self.findings if "features" in finding.needs}
         alone = [found for found in self.controls.get("raw features", ()) if f"{found.attack}{WITH_FEATURES}" in names]
-        return self.with_features.over(strongest(alone)) if self.with_features is not None and alone else None
+        return strongest(alone) if alone else None
+
+    @cached_property
+    def excess_with_features(self) -> Estimate | None:
+        """What z adds for those who hold the features: accuracy or AUC with z minus that of the same without."""
+        with_z, alone = self.with_features, self.features_alone
+        return None if with_z is None or alone is None else with_z.over(alone)
+
+    @cached_property
+    def classes_and_features(self) -> Finding | None:
+        """Of a link secret the strongest of the same attackers on the true classes and the features."""
+        found = self.controls.get(CLASSES_AND_FEATURES)
+        return strongest(found) if found else None
+
+    @cached_property
+    def excess_over_classes(self) -> Estimate | None:
+        """The AUC with z and the features minus that with the true classes and the features, on the same pairs."""
+        with_z, with_classes = self.with_features, self.classes_and_features
+        return None if with_z is None or with_classes is None else with_z.over(with_classes)
 
     @cached_property
     def most_balanced(self) -> Finding | None:
@@ -159,14 +177,28 @@ class Audit:
         if isinstance(self.secret, NodeSecret):
             alone = self.controls.get("public graph")
             return strongest(alone).headline if alone else None
-        y, pairs = self.secret.classes, self.secret.test.index
-        if y is None:
-            return None
-        known = (y[pairs] != UNKNOWN).all(axis=0)
+        y = self.secret.classes
+        return None if y is None else self._auc_of_classes(_class_pair_scores(y, self.secret.known))
+
+    @cached_property
+    def equal_classes(self) -> Estimate | None:
+        """Of links: the AUC of comparing the true classes of both ends for equality.
+
+        The rule of `floor` also knows which different classes are linked often.
+        """
+        y = self.secret.classes if isinstance(self.secret, LinkSecret) else None
+        return None if y is None else self._auc_of_classes(lambda pairs: (y[pairs[0]] == y[pairs[1]]).astype(float))
+
+    def _auc_of_classes(self, score: Callable[[Integers], Array]) -> Estimate | None:
+        """Of the test pairs whose classes are known; None if only links, or only non-links, are left."""
+        assert isinstance(self.secret, LinkSecret)
+        assert self.secret.classes is not None
+        pairs = self.secret.test.index
+        known = (self.secret.classes[pairs] != UNKNOWN).all(axis=0)
         answer = self.secret.test.y[known]
         if not 0 < answer.sum() < len(answer):
             return None
-        return auc(_class_pair_scores(y, self.secret.known)(pairs[:, known]), answer, pairs[:, known])
+        return auc(score(pairs[:, known]), answer, pairs[:, known])
 
     @property
     def excess(self) -> float | None:

@@ -85,7 +85,7 @@ def reproduce(
         show_table("table1", table1.COLUMNS, table1.table1(out, dataset))
     rows, failures = run_experiments(chosen, asked, out, jobs, device)
     if rows:
-        text = as_markdown(rows, {name: experiment.title for name, experiment in chosen.items()})
+        text = as_markdown(rows, chosen)
         write_text(out / "findings.md", text)
         if results is not None:
             put_between_marks(results, text)

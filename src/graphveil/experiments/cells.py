@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 from graphveil.audit import Context, audit
 from graphveil.audit.map import draw
 from graphveil.audit.result import Audit
+from graphveil.codes import Certificate, LinkCertificate
 from graphveil.data import Split, digest, load
 from graphveil.data.catalog import open_graph
 from graphveil.data.origin import Reading
@@ -31,7 +32,7 @@ from graphveil.training.recipes import Adversary, default_recipe
 from graphveil.training.score import Score
 from graphveil.veil import ALGORITHM, Veil, versions
 
-SCHEMA = "graphveil/cell/4"
+SCHEMA = "graphveil/cell/5"
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Cell:
         device: a GPU adds in another order than a CPU, but all of them alike.
         length: times the recipe's rounds and patience.
         rounds: other than the recipe's, for a look at whether it runs.
+        panel: the attacks of the audit, "quick" or "full".
     """
 
     dataset: str
@@ -61,6 +63,7 @@ class Cell:
     length: int = 1
     rounds: int | None = None
     source: Source | None = None
+    panel: str = "quick"
 
     def __str__(self) -> str:
         return f"{self.dataset} {self.encoder} {self.objective} {self.tradeoff:g} seed {self.seed}"
@@ -164,7 +167,8 @@ def finish(trained: Trained, folder: Path) -> None:
     utility = utility_of(cell.utility, score.utility, graph, split)
     told = {}
     for number, joint in enumerate(score.secrets):
-        found = audit(trained.z, graph, split, joint.secret, "quick", cell.seed, context=Context(joint.value, utility))
+        context = Context(joint.value, utility)
+        found = audit(trained.z, graph, split, joint.secret, cell.panel, cell.seed, context=context)
         told[joint.secret] = summary(found) | {
             "joint_rounded": joint.rounded,
             "history": {name: curve(history, numbered(name, number)) for name in ("adversary", "probe")},
@@ -191,9 +195,46 @@ def summary(found: Audit) -> dict[str, Any]:
         "attacks": {finding.attack: finding.headline.value for finding in found.findings},
         "chance": found.secret.chance,
         "floor": found.floor.value if found.floor else None,
+        "equal_classes": found.equal_classes.value if found.equal_classes else None,
         "class_matched": matched.matched.value if matched and matched.matched else None,
         "balanced": balanced.balanced.value if balanced else None,
+        "certificate": _certified(found.certificate),
+        "with_features": _with_features(found),
         "flags": [flag.name for flag in found.flags if flag.name != "not the full panel"],
+    }
+
+
+def _certified(certificate: Certificate | None) -> dict[str, float | None] | None:
+    """The best accuracy or AUC of any rule on this release, what guessing has, and the limit for other nodes."""
+    if certificate is None:
+        return None
+    limit: float | None = None
+    if isinstance(certificate, LinkCertificate):
+        if certificate.calibration is not None:
+            limit = certificate.calibration.auc_limit
+        matched = certificate.class_matched_auc
+        return {"best": certificate.auc, "guessing": 0.5, "limit": limit, "class_matched": matched}
+    if certificate.calibration is not None:
+        limit = certificate.calibration.accuracy_limit
+    return {"best": certificate.accuracy, "guessing": certificate.majority, "limit": limit, "class_matched": None}
+
+
+def _with_features(found: Audit) -> dict[str, Any] | None:
+    """The strongest attack on z and the features, beside the features alone and beside the true classes in place of z.
+
+    None for the quick panel, which has no such attacks.
+    """
+    attack, alone, adds = found.with_features, found.features_alone, found.excess_with_features
+    if attack is None or alone is None or adds is None:
+        return None
+    classes, over = found.classes_and_features, found.excess_over_classes
+    return {
+        "attack": attack.attack,
+        "value": attack.headline.value,
+        "alone": alone.headline.value,
+        "z_adds": adds.value,
+        "true_classes": classes.headline.value if classes else None,
+        "over_true_classes": over.value if over else None,
     }
 
 

@@ -5,7 +5,9 @@ from pathlib import Path
 from statistics import fmean
 
 from graphveil.errors import GraphveilError
-from graphveil.experiments.forms import markdown, percent
+from graphveil.experiments.forms import beside_paper, markdown, percent
+from graphveil.experiments.goals import eighteen_cells, second_point
+from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import SECRET_MARGIN, UTILITY_MARGIN, Row
 from graphveil.files import write_text
 
@@ -39,14 +41,27 @@ def findings(tables: Tables) -> str:
     return "\n\n".join(parts)
 
 
-def results(tables: Tables, titles: Mapping[str, str]) -> str:
-    """The findings, and under them every table; what the figures show is folded."""
-    parts = [findings(tables)]
+def results(tables: Tables, experiments: Mapping[str, Experiment]) -> str:
+    """The 18 cells, the findings, and under them every table; what the figures show is folded.
+
+    Args:
+        experiments: those of `tables`, by the same names.
+    """
+    parts = [_cells(tables, experiments), findings(tables)]
     for name, rows in tables.items():
         table = markdown(rows)
         if name.startswith("figure"):
             table = f"<details><summary>{len(rows)} points</summary>\n\n{table}\n</details>\n"
-        parts.append(f"### {titles[name]}\n\n{table}")
+        parts.append(f"### {experiments[name].title}\n\n{table}")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _cells(tables: Tables, experiments: Mapping[str, Experiment]) -> str:
+    """Nothing of trainings of fewer rounds, which are not held against the paper."""
+    judged = {name: (experiments[name], rows) for name, rows in tables.items() if not rows or beside_paper(rows)}
+    parts = [eighteen_cells(judged)]
+    if "figure3" in tables:
+        parts.append(second_point(experiments["figure3"], tables["figure3"]))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -188,7 +203,7 @@ def _floor(rows: Sequence[Row]) -> str:
     below = [row for row in useful if row.floor is not None and row.fresh.value < row.floor]
     lowest = min(useful, key=lambda row: row.fresh.value)
     return (
-        "**The floor.** Whoever compares two true labels guesses links with an AUC of"
+        "**The floor.** The best rule on pairs of true labels predicts links with an AUC of"
         f" {', '.join(f'{percent(value)} ({name})' for name, value in floors.items())}. Of the {len(useful)}"
         " protected rows"
         f" whose utility is at most two points below the paper's, a fresh attacker reads {len(below)} below that"

@@ -24,7 +24,7 @@ def brief(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
     """The columns and the words of every row, for a terminal of 80 columns."""
 
     def beside(ours: Mean, paper: float | None) -> str:
-        return _with_half(ours) + ("" if paper is None else f" ({percent(paper)})")
+        return with_half(ours) + ("" if paper is None else f" ({percent(paper)})")
 
     if not beside_paper(rows):
         return _brief_of_own(rows)
@@ -34,7 +34,7 @@ def brief(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
             f"{one.variant} {one.tradeoff:g}",
             beside(one.utility, one.paper and one.paper[0]),
             beside(one.protocol, one.paper and one.paper[1]),
-            _with_half(one.fresh),
+            with_half(one.fresh),
             {"not reproduced": "no", "reproduced": "yes"}.get(one.verdict, one.verdict),
         ]
         for one in rows
@@ -57,10 +57,10 @@ def _brief_of_own(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
         [
             *([] if alike else [f"{one.dataset} {one.encoder}"]),
             f"{one.tradeoff:g}" if alike else f"{one.variant} {one.tradeoff:g}",
-            f"{_with_half(one.utility)} ({percent(one.utility_chance)})",
+            f"{with_half(one.utility)} ({percent(one.utility_chance)})",
             *([one.secret] if several else []),
-            _with_half(one.protocol),
-            _with_half(one.fresh),
+            with_half(one.protocol),
+            with_half(one.fresh),
             percent(one.chance),
         ]
         for one in rows
@@ -80,7 +80,7 @@ def texts(rows: Sequence[Row], papers: bool) -> tuple[Sequence[str], list[list[s
         papers: whether the paper's numbers stand beside ours.
     """
     if not papers:
-        own = [[_with_half(one.utility), percent(one.utility_chance), _with_half(one.protocol)] for one in rows]
+        own = [[with_half(one.utility), percent(one.utility_chance), with_half(one.protocol)] for one in rows]
         return (*COLUMNS, *OWN, *FRESH), [
             [*_which(one), *words, *_told(one)] for one, words in zip(rows, own, strict=True)
         ]
@@ -88,10 +88,10 @@ def texts(rows: Sequence[Row], papers: bool) -> tuple[Sequence[str], list[list[s
         [
             *_which(one),
             percent(one.paper and one.paper[0]),
-            _with_half(one.utility),
+            with_half(one.utility),
             _difference(one.utility, one.paper and one.paper[0]),
             percent(one.paper and one.paper[1]),
-            _with_half(one.protocol),
+            with_half(one.protocol),
             _difference(one.protocol, one.paper and one.paper[1]),
             *_told(one),
             one.verdict,
@@ -105,16 +105,15 @@ def _which(one: Row) -> list[str]:
 
 
 def _told(one: Row) -> list[str]:
-    finer = "" if one.finer is None else _with_half(one.finer)
-    return [_with_half(one.fresh), finer, percent(one.chance), f"{one.flagged:.0%}"]
+    return [with_half(one.fresh), with_half(one.finer), percent(one.chance), f"{one.flagged:.0%}"]
 
 
 def markdown(rows: Sequence[Row]) -> str:
     """For people who read files; each of several secrets has a table of its own, under its name."""
     papers = beside_paper(rows)
-    tables = {secret: _markdown(*texts(these, papers)) for secret, these in by_secret(rows).items()}
+    tables = {secret: markdown_table(*texts(these, papers)) for secret, these in by_secret(rows).items()}
     if len(tables) < 2:
-        return _markdown(*texts(rows, papers))
+        return markdown_table(*texts(rows, papers))
     return "\n".join(f"### {_plain_markdown(secret)}\n\n{table}" for secret, table in tables.items())
 
 
@@ -160,10 +159,11 @@ def simple_tables(columns: Sequence[str], rows: Sequence[Sequence[str]], title: 
     """Words as they are, by the suffix of each form's file."""
     out = io.StringIO()
     csv.writer(out).writerows([columns, *rows])
-    return {"md": _markdown(columns, rows), "csv": out.getvalue(), "tex": _latex(columns, rows, title)}
+    return {"md": markdown_table(columns, rows), "csv": out.getvalue(), "tex": _latex(columns, rows, title)}
 
 
-def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """One table; what is in the rows is no markup."""
     lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
     return "\n".join([*lines, *(f"| {' | '.join(map(_plain_markdown, words))} |" for words in rows)]) + "\n"
 
@@ -181,10 +181,14 @@ def _latex(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) ->
 
 
 def percent(share: float | None) -> str:
+    """In percent with one decimal; nothing for None."""
     return "" if share is None else f"{100 * share:.1f}"
 
 
-def _with_half(mean: Mean) -> str:
+def with_half(mean: Mean | None) -> str:
+    """With half of the 95 % interval, if there is one; nothing for None."""
+    if mean is None:
+        return ""
     return percent(mean.value) + (f" ± {percent(mean.half)}" if mean.half else "")
 
 

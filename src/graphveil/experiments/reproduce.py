@@ -127,6 +127,7 @@ def cells(experiment: Experiment, asked: Asked, device: str = "cpu") -> dict[tup
                             seed=seed,
                             device=device,
                             length=variant.length,
+                            panel=variant.panel,
                             rounds=asked.rounds,
                             source=experiment.source,
                         )

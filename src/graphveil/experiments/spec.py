@@ -1,7 +1,7 @@
 """An experiment's file: its configuration and the numbers that the paper printed. An unknown key is an error."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from importlib.resources import files
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from graphveil.models import ENCODERS
 from graphveil.training.objectives import OBJECTIVES
 
 NAMES = ("table2", "table3", "figure2", "figure3")
+PANELS = ("quick", "full")
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Variant:
 
     Args:
         length: times the recipe's rounds and patience.
+        panel: the attacks of the audit, one of `PANELS`.
     """
 
     objective: str
@@ -30,6 +32,7 @@ class Variant:
     steps: int
     knows: str
     length: int = 1
+    panel: str = "quick"
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Experiment:
     Args:
         source: of the one data set, if it is somebody's own.
         published: [utility, the one secret] in percent, by "unprotected" or "protected", data set and encoder.
+        required: the utility that protected embeddings must reach, in percent, by data set.
     """
 
     title: str
@@ -61,6 +65,7 @@ class Experiment:
     variants: Mapping[str, Variant]
     published: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]]
     source: Source | None = None
+    required: Mapping[str, float] = field(default_factory=dict)
 
     def paper(self, variant: str, dataset: str, encoder: str) -> tuple[float, float] | None:
         """What the paper printed for a cell, as shares, or None where it printed nothing."""
@@ -126,6 +131,9 @@ def parse(text: str, name: str) -> Experiment:
         raise GraphveilError(f"{name} is not YAML ({str(error).splitlines()[0]}): mend it.") from error
     experiment = _fill(Experiment, raw, name)
     variants = {key: _fill(Variant, value, f"{name}, variant {key}") for key, value in experiment.variants.items()}
+    for variant in variants.values():
+        if variant.panel not in PANELS:
+            raise unknown("panel", variant.panel, PANELS)
     return _fill(Experiment, dict(raw) | {"variants": variants}, name)
 
 
@@ -135,7 +143,10 @@ T = TypeVar("T")
 def _fill(kind: type[T], raw: Any, where: str) -> T:
     if isinstance(raw, kind):
         return raw
-    known = {f.name: f.default is MISSING for f in fields(kind)}  # type: ignore[arg-type]
+    known = {
+        f.name: f.default is MISSING and f.default_factory is MISSING
+        for f in fields(kind)  # type: ignore[arg-type]
+    }
     if not isinstance(raw, dict):
         raise GraphveilError(f"{where} holds {type(raw).__name__}: expected the keys {', '.join(known)}.")
     for key in raw:

@@ -33,6 +33,39 @@ class Mean:
 
 
 @dataclass(frozen=True)
+class Certified:
+    """The certificate over seeds.
+
+    Args:
+        best: accuracy or AUC of the best rule on the release. excess: the same minus that of guessing.
+        limit: the 95 % bound of the same for other nodes; None without a calibration part.
+        class_matched: of links, the best class-matched AUC on the release.
+    """
+
+    best: Mean
+    excess: Mean
+    limit: Mean | None = None
+    class_matched: Mean | None = None
+
+
+@dataclass(frozen=True)
+class WithFeatures:
+    """The strongest attack that holds z and the features, over seeds.
+
+    Args:
+        alone: the strongest of the same attackers without z. z_adds: accuracy or AUC with z minus that without.
+        true_classes: of links, the strongest of the same attackers on the true classes and the features.
+        over_true_classes: AUC with z minus that with the true classes.
+    """
+
+    value: Mean
+    alone: Mean
+    z_adds: Mean
+    true_classes: Mean | None = None
+    over_true_classes: Mean | None = None
+
+
+@dataclass(frozen=True)
 class Row:
     """What is kept and what is told of one secret, in one cell over its seeds.
 
@@ -44,6 +77,9 @@ class Row:
         finer: the class-matched AUC of links, the balanced accuracy of a node secret.
         floor: what the utility implies if it is perfect, where that is known.
         flagged: the share of runs with a flag.
+        equal_classes: of links, the AUC of comparing the true classes for equality.
+        certified: None if a release has no certificate.
+        with_features: None if the panel has no attackers with features.
     """
 
     variant: str
@@ -62,6 +98,9 @@ class Row:
     floor: float | None
     flagged: float
     paper: tuple[float, float] | None
+    equal_classes: float | None = None
+    certified: Certified | None = None
+    with_features: WithFeatures | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -96,8 +135,8 @@ def row(
     joint = [one["joint_rounded"] for one in told]
     if secret == "links":
         joint = [max(value, 1 - value) for value in joint]
-    floors = [one["floor"] for one in told]
-    finer = [one["class_matched" if secret == "links" else "balanced"] for one in told]
+    floor = _over_all([one["floor"] for one in told])
+    equal = _over_all([one["equal_classes"] for one in told])
     return Row(
         variant=variant,
         dataset=dataset,
@@ -109,13 +148,47 @@ def row(
         protocol=over_seeds(papers if variant == "unprotected" else joint),
         fresh=over_seeds([one["fresh"] for one in told]),
         fresh_attack=statistics.mode(one["fresh_attack"] for one in told),
-        finer=None if None in finer else over_seeds(finer),
+        finer=_over_all([one["class_matched" if secret == "links" else "balanced"] for one in told]),
         utility_chance=statistics.fmean(result["utility_chance"] for result in results),
         chance=statistics.fmean(one["chance"] for one in told),
-        floor=None if None in floors else statistics.fmean(floors),
+        floor=None if floor is None else floor.value,
         flagged=statistics.fmean(bool(one["flags"]) for one in told),
         paper=experiment.paper(variant, dataset, encoder) if judge else None,
+        equal_classes=None if equal is None else equal.value,
+        certified=_certified([one["certificate"] for one in told]),
+        with_features=_with_features([one["with_features"] for one in told]),
     )
+
+
+def _certified(found: Sequence[dict[str, Any] | None]) -> Certified | None:
+    every = [one for one in found if one is not None]
+    if len(every) < len(found):
+        return None
+    return Certified(
+        best=over_seeds([one["best"] for one in every]),
+        excess=over_seeds([one["best"] - one["guessing"] for one in every]),
+        limit=_over_all([one["limit"] for one in every]),
+        class_matched=_over_all([one["class_matched"] for one in every]),
+    )
+
+
+def _with_features(found: Sequence[dict[str, Any] | None]) -> WithFeatures | None:
+    every = [one for one in found if one is not None]
+    if len(every) < len(found):
+        return None
+    return WithFeatures(
+        value=over_seeds([one["value"] for one in every]),
+        alone=over_seeds([one["alone"] for one in every]),
+        z_adds=over_seeds([one["z_adds"] for one in every]),
+        true_classes=_over_all([one["true_classes"] for one in every]),
+        over_true_classes=_over_all([one["over_true_classes"] for one in every]),
+    )
+
+
+def _over_all(values: Sequence[float | None]) -> Mean | None:
+    """None if the value is missing for a seed."""
+    every = [value for value in values if value is not None]
+    return over_seeds(every) if len(every) == len(values) else None
 
 
 def over_seeds(values: Sequence[float]) -> Mean:

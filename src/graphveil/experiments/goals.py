@@ -1,0 +1,203 @@
+"""The 18 cells: what protected embeddings of each graph and encoder should reach, and what was measured.
+
+P1 keeps links and hides labels (Table 2); P2 keeps labels and hides links (Table 3).
+"""
+
+from collections.abc import Sequence
+
+from graphveil.experiments.forms import markdown_table, percent, with_half
+from graphveil.experiments.spec import Experiment
+from graphveil.experiments.tables import Mean, Row
+
+HEADING = "18 cells"
+PROBLEMS = {"table2": "P1: links kept, labels hidden", "table3": "P2: labels kept, links hidden"}
+"""The title of each problem, by its experiment."""
+SECOND_POINT = "Second operating point"
+OURS = "codes"
+NOT_RUN = "not run"
+
+MAJORITY_MARGIN = 0.02
+"""P1: how far above the share of the largest class the strongest attack may be."""
+FEATURES_MARGIN = 0.005
+"""P2: how far z and the features may be above the true labels and the features."""
+CLASS_MATCHED_LIMIT = 0.55
+"""The class-matched AUC of the second operating point is at most this."""
+
+_ABOUT = (
+    f"Variant `{OURS}`, audited with the full panel; attackers know every secret outside the test part. Values are"
+    " percent, means over seeds ± half of the 95 % interval. *goal* is the protected utility that the paper prints,"
+    " *must* is the least utility that this project requires, and an empty *short of* column means that it was reached."
+    " *features alone* are the same attackers without z."
+)
+_ABOUT_PROBLEM = {
+    "labels": "Utility is the AUC of links; attacks are accuracies of labels. The limit of the strongest attack is the"
+    f" share of the largest class plus {100 * MAJORITY_MARGIN:g} points.",
+    "links": "Utility is the accuracy of labels; attacks are AUCs of links. The limit of the strongest attack is the"
+    " AUC of comparing the true labels of both nodes for equality; *floor* is the AUC of the best rule on pairs of true"
+    f" labels. The limit of *z and features* is *true labels and features* plus {100 * FEATURES_MARGIN:g} points: the"
+    " same attackers on the same pairs, with the true labels in place of z.",
+}
+
+
+def eighteen_cells(tables: dict[str, tuple[Experiment, Sequence[Row]]]) -> str:
+    """A table for each problem, one row for each graph and encoder; nothing if no problem was run with `codes`.
+
+    Args:
+        tables: experiments and their rows, by name.
+    """
+    parts = []
+    for name, title in PROBLEMS.items():
+        if name in tables and OURS in tables[name][0].variants:
+            experiment, rows = tables[name]
+            lines = [
+                _line(experiment, dataset, encoder, rows)
+                for dataset in experiment.datasets
+                for encoder in experiment.encoders
+            ]
+            parts.append(f"#### {title}\n\n{_ABOUT_PROBLEM[experiment.secrets[0]]}\n\n{_table(lines)}")
+    return "\n\n".join([f"### {HEADING}\n\n{_ABOUT}", *parts]) if parts else ""
+
+
+def second_point(experiment: Experiment, rows: Sequence[Row]) -> str:
+    """For each graph and encoder the lambda of the best accuracy whose class-matched AUC is low; "" without `codes`.
+
+    Args:
+        experiment: Figure 3, in which links are hidden. rows: of many trade-offs.
+    """
+    if OURS not in experiment.variants:
+        return ""
+    lines = [
+        {"graph": dataset, "encoder": encoder} | _point(_of(rows, OURS, dataset, encoder))
+        for dataset in experiment.datasets
+        for encoder in experiment.encoders
+    ]
+    about = (
+        f"P2 over lambda: the point of the highest accuracy whose class-matched AUC, as the certificate has it, is at"
+        f" most {100 * CLASS_MATCHED_LIMIT:g} on average over seeds. It is selected on the runs that are shown here."
+    )
+    return f"### {SECOND_POINT}\n\n{about}\n\n{_table(lines)}"
+
+
+def _point(rows: Sequence[Row]) -> dict[str, str]:
+    hidden = [row for row in rows if _is_low(_certificate(row)[-1])]
+    best = max(hidden, key=lambda row: row.utility.value, default=None)
+    auc, _, _, matched = _certificate(best)
+    missing = "none found" if rows else NOT_RUN
+    return {
+        "seeds": "" if best is None else str(best.seeds),
+        "lambda": missing if best is None else f"{best.tradeoff:g}",
+        "accuracy": "" if best is None else with_half(best.utility),
+        "class-matched AUC": with_half(matched),
+        "link AUC, certificate": with_half(auc),
+        "link AUC, strongest attack": with_half(_fresh(best)),
+    }
+
+
+def _is_low(matched: Mean | None) -> bool:
+    return matched is not None and matched.value <= CLASS_MATCHED_LIMIT
+
+
+def _line(experiment: Experiment, dataset: str, encoder: str, rows: Sequence[Row]) -> dict[str, str]:
+    """One of the 18 cells as words, by column."""
+    ours, plain = (next(iter(_of(rows, variant, dataset, encoder)), None) for variant in (OURS, "unprotected"))
+    paper = experiment.paper(OURS, dataset, encoder)
+    goal = None if paper is None else paper[0]
+    must = experiment.required[dataset] / 100 if dataset in experiment.required else None
+    return {
+        "graph": dataset,
+        "encoder": encoder,
+        "seeds": "" if ours is None else str(ours.seeds),
+        "unprotected": NOT_RUN if plain is None else with_half(plain.utility),
+        "goal": percent(goal),
+        "must": percent(must),
+        "protected": NOT_RUN if ours is None else with_half(ours.utility),
+        "short of goal": _short(ours, goal),
+        "short of must": _short(ours, must),
+        "strongest attack": with_half(_fresh(ours)),
+        **(_hides_links(ours) if "links" in experiment.secrets else _hides_labels(ours)),
+    }
+
+
+def _hides_labels(row: Row | None) -> dict[str, str]:
+    majority = None if row is None else row.chance
+    limit = None if majority is None else majority + MAJORITY_MARGIN
+    best, excess, bound, _ = _certificate(row)
+    return {
+        "largest class": percent(majority),
+        "limit": percent(limit),
+        "attack within limit": _held(_fresh(row), limit),
+        "certificate": with_half(best),
+        "certificate minus largest class": _signed(excess),
+        "certificate, other nodes": with_half(bound),
+        **_features(row),
+    }
+
+
+def _hides_links(row: Row | None) -> dict[str, str]:
+    limit = None if row is None else row.equal_classes
+    best, _, bound, matched = _certificate(row)
+    features = None if row is None else row.with_features
+    classes, over = (None, None) if features is None else (features.true_classes, features.over_true_classes)
+    return {
+        "limit: true labels equal": percent(limit),
+        "attack within limit": _held(_fresh(row), limit),
+        "floor": percent(None if row is None else row.floor),
+        "certificate": with_half(best),
+        "certificate, class-matched": with_half(matched),
+        "certificate, other nodes": with_half(bound),
+        **_features(row),
+        "true labels and features": with_half(classes),
+        "z and features within limit": _held(over, FEATURES_MARGIN),
+    }
+
+
+def _fresh(row: Row | None) -> Mean | None:
+    return None if row is None else row.fresh
+
+
+def _certificate(row: Row | None) -> tuple[Mean | None, Mean | None, Mean | None, Mean | None]:
+    """Best, excess, limit and class-matched."""
+    if row is None or row.certified is None:
+        return None, None, None, None
+    found = row.certified
+    return found.best, found.excess, found.limit, found.class_matched
+
+
+def _features(row: Row | None) -> dict[str, str]:
+    found = None if row is None else row.with_features
+    value, alone, adds = (None, None, None) if found is None else (found.value, found.alone, found.z_adds)
+    return {"z and features": with_half(value), "features alone": with_half(alone), "z adds": _signed(adds)}
+
+
+def _short(row: Row | None, target: float | None) -> str:
+    return "" if row is None or target is None else _above(target, row.utility.value)
+
+
+def _held(mean: Mean | None, limit: float | None) -> str:
+    if mean is None or limit is None:
+        return ""
+    above = _above(mean.value, limit)
+    return f"over by {above}" if above else "held"
+
+
+def _above(value: float, limit: float) -> str:
+    """How many points `value` is above `limit`; nothing if it is not."""
+    if value <= limit:
+        return ""
+    points = f"{100 * (value - limit):.1f}"
+    return "less than 0.1" if points == "0.0" else points
+
+
+def _signed(mean: Mean | None) -> str:
+    if mean is None:
+        return ""
+    half = f" ± {percent(mean.half)}" if mean.half else ""
+    return f"{100 * mean.value:+.1f}{half}"
+
+
+def _of(rows: Sequence[Row], variant: str, dataset: str, encoder: str) -> list[Row]:
+    return [row for row in rows if (row.variant, row.dataset, row.encoder) == (variant, dataset, encoder)]
+
+
+def _table(lines: Sequence[dict[str, str]]) -> str:
+    return markdown_table(tuple(lines[0]), [tuple(line.values()) for line in lines]).rstrip()

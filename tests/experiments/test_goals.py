@@ -1,0 +1,182 @@
+"""The 18 cells and the second operating point, from rows whose numbers are given."""
+
+from dataclasses import replace
+
+import pytest
+from tools.readme import compact, table_under
+
+from graphveil.experiments.goals import PROBLEMS, SECOND_POINT, eighteen_cells, second_point
+from graphveil.experiments.spec import load_experiment
+from graphveil.experiments.tables import Certified, Mean, Row, WithFeatures, row
+from tests.experiments.made import PLAIN
+from tests.experiments.test_reproduce import made_up
+
+TABLE2, TABLE3, FIGURE3 = (load_experiment(name) for name in ("table2", "table3", "figure3"))
+FEATURES = WithFeatures(Mean(0.74), Mean(0.75), Mean(-0.01, -0.02, 0.0))
+LABELS = replace(
+    PLAIN,
+    variant="codes",
+    tradeoff=0.5,
+    utility=Mean(0.78, 0.77, 0.79),
+    fresh=Mean(0.325),
+    chance=0.302,
+    certified=Certified(Mean(0.31), Mean(0.008), Mean(0.36)),
+    with_features=FEATURES,
+)
+LINKS = replace(
+    LABELS,
+    secret="links",
+    utility=Mean(0.80),
+    fresh=Mean(0.76),
+    chance=0.5,
+    floor=0.846,
+    equal_classes=0.805,
+    certified=Certified(Mean(0.77), Mean(0.27), Mean(0.79), Mean(0.56)),
+    with_features=replace(FEATURES, true_classes=Mean(0.735), over_true_classes=Mean(0.004)),
+)
+
+
+def line(rows: list[Row], name: str, place: int = 0) -> dict[str, str]:
+    """One of the cells: the first is cora gcn."""
+    experiment = {"table2": TABLE2, "table3": TABLE3}[name]
+    lines = table_under(eighteen_cells({name: (experiment, rows)}), PROBLEMS[name])
+    assert len(lines) == 9
+    return dict(lines[place])
+
+
+def test_a_cell_of_p1() -> None:
+    assert line([PLAIN, LABELS], "table2") == {
+        "graph": "cora",
+        "encoder": "gcn",
+        "seeds": "5",
+        "unprotected": "92.0 ± 1.0",
+        "goal": "79.4",
+        "must": "79.0",
+        "protected": "78.0 ± 1.0",
+        "short of goal": "1.4",
+        "short of must": "1.0",
+        "strongest attack": "32.5",
+        "largest class": "30.2",
+        "limit": "32.2",
+        "attack within limit": "over by 0.3",
+        "certificate": "31.0",
+        "certificate minus largest class": "+0.8",
+        "certificate, other nodes": "36.0",
+        "z and features": "74.0",
+        "features alone": "75.0",
+        "z adds": "-1.0 ± 1.0",
+    }
+
+
+def test_a_cell_of_p2() -> None:
+    found = line([LINKS], "table3")
+    assert found["unprotected"] == "not run"
+    assert (found["goal"], found["must"], found["protected"]) == ("79.7", "79.0", "80.0")
+    assert found["short of goal"] == found["short of must"] == "", "both were reached"
+    assert (found["limit: true labels equal"], found["attack within limit"], found["floor"]) == ("80.5", "held", "84.6")
+    assert (found["certificate"], found["certificate, class-matched"]) == ("77.0", "56.0")
+    assert (found["true labels and features"], found["z and features within limit"]) == ("73.5", "held")
+    assert LINKS.with_features is not None
+    above = replace(LINKS, with_features=replace(LINKS.with_features, over_true_classes=Mean(0.012)))
+    assert line([above], "table3")["z and features within limit"] == "over by 0.7"
+
+
+@pytest.mark.parametrize(
+    ("fresh", "says"),
+    [(0.322, "held"), (0.3221, "over by less than 0.1"), (0.3231, "over by 0.1"), (0.25, "held")],
+)
+def test_the_limit_of_p1_is_two_points_above_the_largest_class(fresh: float, says: str) -> None:
+    assert line([replace(LABELS, fresh=Mean(fresh))], "table2")["attack within limit"] == says
+
+
+def test_the_required_utility_may_be_above_the_paper() -> None:
+    """Pubmed: the paper prints 81.2 and 92 is required."""
+    found = line([replace(LABELS, dataset="pubmed", utility=Mean(0.915))], "table2", 6)
+    assert (found["graph"], found["encoder"]) == ("pubmed", "gcn")
+    assert (found["short of goal"], found["short of must"]) == ("", "0.5")
+
+
+def test_what_is_missing_is_not_run_or_empty() -> None:
+    other = line([LABELS, replace(LABELS, variant="club", encoder="gat")], "table2", 1)
+    assert (other["encoder"], other["protected"], other["unprotected"]) == ("gat", "not run", "not run")
+    assert (other["goal"], other["must"]) == ("84.1", "79.0")
+    kept = ("graph", "encoder", "unprotected", "goal", "must", "protected")
+    assert all(value == "" for column, value in other.items() if column not in kept)
+    bare = line([replace(LABELS, certified=None, with_features=None)], "table2")
+    assert {bare[name] for name in ("certificate", "certificate minus largest class", "z adds")} == {""}
+    assert eighteen_cells({}) == ""
+
+
+def test_the_readme_takes_both_tables() -> None:
+    text = compact(eighteen_cells({"table2": (TABLE2, [PLAIN, LABELS]), "table3": (TABLE3, [LINKS])}))
+    assert text.count("| cora |") == text.count("| pubmed |") == 6
+    assert "| cora | gcn | 92.0 ± 1.0 → 78.0 ± 1.0 | 32.5 | 30.2 |" in text
+    assert "| cora | gcn | not run → 80.0 | 76.0 | 80.5 |" in text
+    assert text.count("not run") == 17, "of the nine and nine cells, one and one have a protected row"
+
+
+def point(tradeoff: float, accuracy: float, matched: float | None) -> Row:
+    certified = Certified(Mean(0.70), Mean(0.2), None, None if matched is None else Mean(matched))
+    return replace(LINKS, tradeoff=tradeoff, utility=Mean(accuracy), fresh=Mean(0.69), certified=certified)
+
+
+def chosen(rows: list[Row]) -> dict[str, str]:
+    lines = table_under(second_point(FIGURE3, rows), SECOND_POINT)
+    assert len(lines) == 9
+    assert all(line["lambda"] == "not run" for line in lines[1:])
+    return dict(lines[0])
+
+
+def test_the_second_point_is_the_most_useful_one_that_hides_enough() -> None:
+    rows = [point(0.1, 0.60, 0.52), point(0.2, 0.70, 0.55), point(0.3, 0.65, 0.54), point(0.4, 0.78, 0.551)]
+    assert chosen(rows) == {
+        "graph": "cora",
+        "encoder": "gcn",
+        "seeds": "5",
+        "lambda": "0.2",
+        "accuracy": "70.0",
+        "class-matched AUC": "55.0",
+        "link AUC, certificate": "70.0",
+        "link AUC, strongest attack": "69.0",
+    }
+
+
+def test_there_may_be_no_second_point() -> None:
+    for rows in ([point(0.4, 0.78, 0.56)], [point(0.4, 0.78, None)], [replace(LINKS, certified=None)]):
+        found = chosen(rows)
+        assert found["lambda"] == "none found"
+        assert found["accuracy"] == found["class-matched AUC"] == ""
+    assert second_point(replace(FIGURE3, variants={}), []) == ""
+
+
+def test_rows_are_means_over_seeds_and_empty_where_a_seed_is() -> None:
+    results = [made_up("links", 0.8, 0.6, fresh) for fresh in (0.7, 0.8)]
+    for number, result in enumerate(results):
+        told = result["secrets"]["links"]  # type: ignore[index]
+        told["equal_classes"] = 0.8 + number / 50
+        told["certificate"] = {"best": 0.7 + number / 10, "guessing": 0.5, "limit": None, "class_matched": 0.6}
+        told["with_features"] = {
+            "attack": "trees",
+            "value": 0.9,
+            "alone": 0.85 + number / 50,
+            "z_adds": 0.05 - number / 50,
+            "true_classes": 0.92,
+            "over_true_classes": -0.02,
+        }
+    key = ("codes", "cora", "gcn", 0.5)
+    found = row(TABLE3, key, "links", results)
+    assert found.equal_classes == pytest.approx(0.81)
+    assert found.certified is not None
+    assert found.certified.best.value == pytest.approx(0.75)
+    assert found.certified.excess.value == pytest.approx(0.25)
+    assert found.certified.limit is None
+    assert found.certified.class_matched == Mean(0.6, 0.6, 0.6)
+    assert found.with_features is not None
+    assert found.with_features.alone.value == pytest.approx(0.86)
+    assert found.with_features.z_adds.value == pytest.approx(0.04)
+    assert found.with_features.over_true_classes is not None
+    assert found.with_features.over_true_classes.value == pytest.approx(-0.02)
+    results[1]["secrets"]["links"] |= {"certificate": None, "with_features": None}  # type: ignore[index]
+    found = row(TABLE3, key, "links", results)
+    assert found.certified is None
+    assert found.with_features is None
