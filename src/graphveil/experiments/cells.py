@@ -22,6 +22,7 @@ from graphveil.data.catalog import open_graph
 from graphveil.data.origin import Reading
 from graphveil.data.split import draw_split
 from graphveil.errors import GraphveilError
+from graphveil.experiments.peers import PEERS, Task, release
 from graphveil.experiments.spec import Source
 from graphveil.files import is_sealed, read_json, sealed, write_json
 from graphveil.review import utility_of
@@ -43,6 +44,7 @@ class Cell:
         device: a GPU adds in another order than a CPU, but all of them alike.
         length: times the recipe's rounds and patience.
         rounds: other than the recipe's, for a look at whether it runs.
+        epsilon: of a peer, which `objective` then names (`graphveil.experiments.peers`); it has no trade-off.
     """
 
     dataset: str
@@ -61,9 +63,10 @@ class Cell:
     length: int = 1
     rounds: int | None = None
     source: Source | None = None
+    epsilon: float | None = None
 
     def __str__(self) -> str:
-        return f"{self.dataset} {self.encoder} {self.objective} {self.tradeoff:g} seed {self.seed}"
+        return f"{self.dataset} {self.encoder} {self.objective} {self._level} seed {self.seed}"
 
     def graph(self) -> Data:
         """What is trained on; a graph of somebody's own that has changed since is refused."""
@@ -93,18 +96,32 @@ class Cell:
         return draw_split(self.split, graph, self.seed, self.message_edges, (self.utility, *self.secrets))
 
     @property
+    def task(self) -> Task:
+        """The same for a peer."""
+        return Task(self.utility, self.secrets, self.rounds)
+
+    @property
     def key(self) -> str:
         """A hash of the resolved configuration and of the versions it runs on."""
         cell = asdict(self) | {"device": self.device.partition(":")[0]}
-        text = json.dumps([SCHEMA, ALGORITHM, cell, self.veil().config(), made_with()], sort_keys=True)
+        if self.epsilon is None:
+            del cell["epsilon"]  # so that keys are those of before there were peers
+            config = self.veil().config()
+        else:
+            config = PEERS[self.objective].config(self.seed, self.task)
+        text = json.dumps([SCHEMA, ALGORITHM, cell, config, made_with()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def file(self, folder: Path) -> Path:
         """Where the result lies."""
         # somebody's own names, which may hold anything
         dataset, utility = (re.sub("[^A-Za-z0-9]+", "-", name)[:60] for name in (self.dataset, self.utility))
-        words = (dataset, self.encoder, utility, self.objective, f"{self.tradeoff:g}", self.seed)
+        words = (dataset, self.encoder, utility, self.objective, self._level.replace(" ", "-"), self.seed)
         return folder / f"{'-'.join(map(str, words))}-{self.key[:12]}.json"
+
+    @property
+    def _level(self) -> str:
+        return f"{self.tradeoff:g}" if self.epsilon is None else f"epsilon {self.epsilon:g}"
 
 
 @lru_cache(maxsize=1)
@@ -144,6 +161,8 @@ class Trained:
 def train(cells: Sequence[Cell]) -> list[Trained]:
     """Train cells that differ in seed and trade-off only; several at once are one batched problem."""
     graph = cells[0].graph()
+    if cells[0].epsilon is not None:
+        return [_release(cell, cell.epsilon, graph) for cell in cells if cell.epsilon is not None]
     veils = [cell.veil() for cell in cells]
     splits = [cell.parts(graph) for cell in cells]
     if len(veils) == 1:
@@ -154,6 +173,12 @@ def train(cells: Sequence[Cell]) -> list[Trained]:
         Trained(cell, veil.transform(graph, split).numpy(), veil.score(graph, split), veil.history_)
         for cell, veil, split in zip(cells, veils, splits, strict=True)
     ]
+
+
+def _release(cell: Cell, epsilon: float, graph: Data) -> Trained:
+    """What a peer publishes, in the place of a training of ours."""
+    found = release(cell.objective, graph, cell.parts(graph), epsilon, cell.seed, cell.task)
+    return Trained(cell, found.z.numpy(), found.score, [])
 
 
 def finish(trained: Trained, folder: Path) -> None:

@@ -1,7 +1,7 @@
 """An experiment's file: its configuration and the numbers that the paper printed. An unknown key is an error."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from importlib.resources import files
 from typing import Any, TypeVar
 
@@ -10,6 +10,7 @@ import yaml
 from graphveil.data import SPLITS
 from graphveil.data.split import default_message_edges
 from graphveil.errors import GraphveilError, unknown
+from graphveil.experiments.peers import PEERS
 from graphveil.models import ENCODERS
 from graphveil.training.objectives import OBJECTIVES
 
@@ -48,6 +49,7 @@ class Experiment:
     Args:
         source: of the one data set, if it is somebody's own.
         published: [utility, the one secret] in percent, by "unprotected" or "protected", data set and encoder.
+        peers: the values of epsilon of every method of others that is shown beside the variants.
     """
 
     title: str
@@ -61,6 +63,7 @@ class Experiment:
     variants: Mapping[str, Variant]
     published: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]]
     source: Source | None = None
+    peers: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def paper(self, variant: str, dataset: str, encoder: str) -> tuple[float, float] | None:
         """What the paper printed for a cell, as shares, or None where it printed nothing."""
@@ -125,6 +128,9 @@ def parse(text: str, name: str) -> Experiment:
     except yaml.YAMLError as error:
         raise GraphveilError(f"{name} is not YAML ({str(error).splitlines()[0]}): mend it.") from error
     experiment = _fill(Experiment, raw, name)
+    for peer in experiment.peers:
+        if peer not in PEERS:
+            raise unknown(f"peer of {name}", peer, PEERS)
     variants = {key: _fill(Variant, value, f"{name}, variant {key}") for key, value in experiment.variants.items()}
     return _fill(Experiment, dict(raw) | {"variants": variants}, name)
 
@@ -135,7 +141,7 @@ T = TypeVar("T")
 def _fill(kind: type[T], raw: Any, where: str) -> T:
     if isinstance(raw, kind):
         return raw
-    known = {f.name: f.default is MISSING for f in fields(kind)}  # type: ignore[arg-type]
+    known = {f.name: f.default is MISSING and f.default_factory is MISSING for f in fields(kind)}  # type: ignore[arg-type]
     if not isinstance(raw, dict):
         raise GraphveilError(f"{where} holds {type(raw).__name__}: expected the keys {', '.join(known)}.")
     for key in raw:

@@ -44,13 +44,14 @@ class Row:
         finer: the class-matched AUC of links, the balanced accuracy of a node secret.
         floor: what the utility implies if it is perfect, where that is known.
         flagged: the share of runs with a flag.
+        tradeoff, epsilon: of a variant of ours and of a peer; the other is None.
     """
 
     variant: str
     dataset: str
     encoder: str
     secret: str
-    tradeoff: float
+    tradeoff: float | None
     seeds: int
     utility: Mean
     protocol: Mean
@@ -62,6 +63,12 @@ class Row:
     floor: float | None
     flagged: float
     paper: tuple[float, float] | None
+    epsilon: float | None = None
+
+    @property
+    def level(self) -> str:
+        """The trade-off as a number, or epsilon with its name."""
+        return f"{self.tradeoff:g}" if self.epsilon is None else f"epsilon {self.epsilon:g}"
 
     @property
     def verdict(self) -> Verdict:
@@ -90,7 +97,8 @@ def row(
     Args:
         judge: whether to hold it against the paper.
     """
-    variant, dataset, encoder, tradeoff = key
+    variant, dataset, encoder, level = key
+    is_peer = variant in experiment.peers
     told = [result["secrets"][secret] for result in results]
     papers = [one["attacks"][papers_attacker(secret)] for one in told]
     joint = [one["joint_rounded"] for one in told]
@@ -103,7 +111,7 @@ def row(
         dataset=dataset,
         encoder=encoder,
         secret=secret,
-        tradeoff=tradeoff,
+        tradeoff=None if is_peer else level,
         seeds=len(results),
         utility=over_seeds([result["utility"] for result in results]),
         protocol=over_seeds(papers if variant == "unprotected" else joint),
@@ -114,7 +122,8 @@ def row(
         chance=statistics.fmean(one["chance"] for one in told),
         floor=None if None in floors else statistics.fmean(floors),
         flagged=statistics.fmean(bool(one["flags"]) for one in told),
-        paper=experiment.paper(variant, dataset, encoder) if judge else None,
+        paper=experiment.paper(variant, dataset, encoder) if judge and not is_peer else None,
+        epsilon=level if is_peer else None,
     )
 
 

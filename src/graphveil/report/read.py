@@ -302,6 +302,7 @@ def _row(fields: Fields) -> Row:
         verdict=fields.text("verdict", ("reproduced", "better", "not reproduced", "")),
         history=_history(fields.inner("history")),
         map=None if places is None else _points(places, places, fields.text("variant")),
+        epsilon=fields.number("epsilon"),
     )
 
 
