@@ -56,7 +56,7 @@ def test_the_plain_encoders_are_ours(small: Data, small_split: gv.Split, name: s
             parameter.add_(0.1 * torch.randn_like(parameter))  # biases are not zero
     plain = ENCODERS[name](40, recipe).eval()
     copy_weights(ours, plain)
-    x = features(small, [], recipe.normalize_features, CPU)
+    x = features(small, [], recipe.scaling, CPU)
     z: Tensor = ours(x, adjacency(small, [small_split], CPU)).detach()
     dense = x if isinstance(x, Tensor) else x.to_dense()
     difference = plain(dense, small_split.message_edge_index).detach() - z

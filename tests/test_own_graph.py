@@ -177,12 +177,12 @@ def test_counted_features_tell_nothing_of_links_that_are_held_out() -> None:
     cpu = torch.device("cpu")
     for split in splits:
         degree = torch.bincount(split.train_links.flatten(), minlength=60)
-        assert torch.allclose(features(graph, [split], True, cpu)[:, 1].expm1(), degree.float())  # type: ignore[index]
-    together = features(graph, splits, True, cpu)
+        assert torch.allclose(features(graph, [split], "sum", cpu)[:, 1].expm1(), degree.float())  # type: ignore[index]
+    together = features(graph, splits, "sum", cpu)
     assert isinstance(together, torch.Tensor)
     assert together.shape == (2, 60, 26)
-    assert together[1].equal(features(graph, splits[1:], True, cpu))  # type: ignore[arg-type]
-    assert x.equal(features(graph, [], True, cpu))  # type: ignore[arg-type]
+    assert together[1].equal(features(graph, splits[1:], "sum", cpu))  # type: ignore[arg-type]
+    assert x.equal(features(graph, [], "sum", cpu))  # type: ignore[arg-type]
     recipe = gv.Recipe(rounds=6, hidden_channels=4, out_channels=2, warmup=0)
     veils = [gv.Veil(objective="club", recipe=recipe, seed=seed, device="cpu") for seed in (0, 1)]
     gv.fit_together(veils, graph, splits)

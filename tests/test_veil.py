@@ -310,14 +310,15 @@ def test_recipes_are_checked(changes: dict[str, float], says: str) -> None:
 
 
 def test_recipes_are_read_from_text() -> None:
-    recipe = gv.Recipe().parsed(["rounds=7", "dropout=0.25", "normalize_features=false", "head=pair-mlp"])
-    assert (recipe.rounds, recipe.dropout, recipe.normalize_features, recipe.head) == (7, 0.25, False, "pair-mlp")
+    recipe = gv.Recipe().parsed(["rounds=7", "dropout=0.25", "deterministic=true", "head=pair-mlp"])
+    assert (recipe.rounds, recipe.dropout, recipe.deterministic, recipe.head) == (7, 0.25, True, "pair-mlp")
     for text, says in [
         ("rounds", "expected name=value"),
         ("rounds=many", "rounds is a whole number"),
         ("round=7", "unknown setting 'round'.*Did you mean 'rounds'"),
         ("encoder_options=x", "unknown setting"),
-        ("normalize_features=perhaps", "cannot be read"),
+        ("deterministic=perhaps", "cannot be read"),
+        ("scaling=maximum", "unknown scaling"),
     ]:
         with pytest.raises(gv.GraphveilError, match=says):
             gv.Recipe().parsed([text])

@@ -49,7 +49,7 @@ from graphveil.training.codes import Codes
 from graphveil.training.counts import allowed_gain, hidden_counts
 from graphveil.training.distil import Lesson, distil
 from graphveil.training.history import Round, numbered
-from graphveil.training.inputs import adjacency, are_counts, features, pick_device, repeatable
+from graphveil.training.inputs import adjacency, features, fitting_scaling, pick_device, repeatable
 from graphveil.training.loop import Method, Problem, Training
 from graphveil.training.objectives import ADVERSARIAL, CODES, OBJECTIVES
 from graphveil.training.players import Streams, embed
@@ -58,7 +58,7 @@ from graphveil.training.recipes import Adversary, Recipe, default_recipe
 from graphveil.training.score import Score, score, score_codes
 from graphveil.training.targets import answers, class_secret, class_utility, secret_target, utility_target
 
-SCHEMA = "graphveil/run/3"
+SCHEMA = "graphveil/run/4"
 ALGORITHM = 5
 """Counted up when the same configuration trains to another end: what was begun before cannot be gone on with."""
 CHECKPOINT_EVERY = 20
@@ -86,7 +86,7 @@ class Veil:
     classes_: Mapping[str, int]
     code_shape_: CodeShape
     graph_digest_: str
-    normalized_: bool
+    scaling_: str
     modules_: dict[str, nn.Module]
     history_: list[Round]
     best_round_: int
@@ -310,7 +310,7 @@ class Veil:
             )
             veil.in_channels_, veil.classes_ = shapes["in_channels"], shapes["classes"]
             veil.code_shape_, veil.graph_digest_ = CodeShape(**shapes["codes"]), shapes["graph_digest"]
-            veil.normalized_ = shapes["normalized"]
+            veil.scaling_ = shapes["scaling"]
             veil.modules_ = veil._build()
             if veil.objective == CODES:
                 veil.modules_.pop("pairs", None)  # of the training alone
@@ -334,7 +334,7 @@ class Veil:
         """What the modules are built from, besides the configuration."""
         shapes = {"in_channels": self.in_channels_, "classes": self.classes_, "codes": asdict(self.code_shape_)}
         book = [] if "book" not in self.modules_ else self.book.sizes()
-        return shapes | {"graph_digest": self.graph_digest_, "normalized": self.normalized_, "book": book}
+        return shapes | {"graph_digest": self.graph_digest_, "scaling": self.scaling_, "book": book}
 
     def _build(self) -> dict[str, nn.Module]:
         """The modules that are trained, freshly initialised from the seed, and the student of links that are hidden."""
@@ -372,7 +372,7 @@ class Veil:
         device = pick_device(self.device)
         encoder = self.modules_["encoder"].to(device).eval()
         splits = [] if split is None else [split]
-        x = features(graph, splits, self.normalized_, device)
+        x = features(graph, splits, self.scaling_, device)
         with torch.no_grad(), self.repeatable():
             z: Tensor = encoder(x, adjacency(graph, splits, device))
         return z.cpu()
@@ -384,7 +384,7 @@ class Veil:
         if self.tradeoff == 1:
             logits: Tensor = self.modules_["utility"].cpu().eval()(self._encoded(graph, split))
         else:
-            x = features(graph, [] if split is None else [split], self.normalized_, torch.device("cpu"))
+            x = features(graph, [] if split is None else [split], self.scaling_, torch.device("cpu"))
             logits = self.modules_["student"].cpu().eval()(x)
         return logits.argmax(dim=-1)
 
@@ -434,7 +434,7 @@ class Veil:
         lesson = Lesson(
             p=p,
             y=y,
-            x=features(graph, [split], self.normalized_, cpu),
+            x=features(graph, [split], self.scaling_, cpu),
             in_channels=self.in_channels_,
             structural=is_structural(graph),
             secrets=self._other_secrets(graph, split),
@@ -454,7 +454,7 @@ class Veil:
         cpu = torch.device("cpu")
         names = [name for name in self.secrets if name != "links"]
         problem = Problem(
-            x=features(graph, [split], self.normalized_, cpu),
+            x=features(graph, [split], self.scaling_, cpu),
             adjacency=adjacency(graph, [split], cpu),
             utility=utility_target(self.utility, graph, [split], cpu),
             secrets=[class_secret(name, graph, [split], self.adversary.knows, cpu) for name in names],
@@ -521,13 +521,13 @@ def start(veils: Sequence[Veil], graph: Data, splits: Sequence[Split]) -> Traini
     of_secrets = {numbered("adversary", number): secret.num_classes for number, secret in enumerate(secrets)}
     for veil in veils:
         veil.in_channels_ = graph.x.size(1)
-        veil.normalized_ = veil.recipe.normalize_features and are_counts(graph)
+        veil.scaling_ = fitting_scaling(veil.recipe.scaling, graph)
         veil.classes_ = {"utility": utility.num_classes, **of_secrets}
         veil.code_shape_ = code_shape(first.recipe, graph.x.size(0), max(secret.num_classes for secret in secrets))
     built = [veil._build() for veil in veils]
     modules = {part: stack([own[part] for own in built]).to(device) for part in built[0]}
     problem = Problem(
-        x=features(graph, splits, first.normalized_, device),
+        x=features(graph, splits, first.scaling_, device),
         adjacency=adjacency(graph, splits, device),
         utility=utility,
         secrets=secrets,

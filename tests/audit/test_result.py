@@ -17,6 +17,7 @@ from graphveil.audit import Answers, Audit, Context, Effort, Finding, Utility, l
 from graphveil.audit.finding import together
 from graphveil.audit.panel import raw_features
 from graphveil.audit.secret import NodeSecret, node_secret
+from graphveil.data import UNKNOWN
 from graphveil.errors import GraphveilError
 from graphveil.files import is_sealed
 
@@ -165,6 +166,18 @@ def test_the_floor_is_of_the_classes_that_are_kept(town: Data, town_split: gv.Sp
     assert of_labels is not None
     assert of_coin.covers(0.5), "a coin tells no links"
     assert of_labels.low > 0.6
+
+
+def test_the_floor_passes_over_nodes_of_unknown_class(town: Data, town_split: gv.Split) -> None:
+    """As some of Citeseer's are."""
+    graph = town.clone()
+    graph.y[town_split.spare_nodes[:5]] = UNKNOWN
+    graph.y[town_split.test_nodes[:20]] = UNKNOWN
+    panel = [links.Distance("cosine")]
+    known, partly = (gv.audit(noise(1), one, town_split, "links", attacks=panel).floor for one in (town, graph))
+    assert known is not None
+    assert partly is not None
+    assert partly.value == pytest.approx(known.value, abs=0.02)
 
 
 def test_an_attack_of_ones_own_need_not_answer_matched_pairs(town: Data, town_split: gv.Split) -> None:

@@ -34,7 +34,7 @@ def test_a_part_of_a_graph_that_was_read_has_no_ids_of_its_own(tmp_path: Path) -
         with pytest.raises(gv.GraphveilError, match="3 nodes, but 6 ids from when it was read: read tables of this"):
             ask(part)
     with pytest.raises(gv.GraphveilError, match="6 ids"):
-        features(part, [], True, CPU)
+        features(part, [], "sum", CPU)
     del part.origin
     assert node_ids(part).to_pylist() == [0, 1, 2], "as the sentence advises"
 
@@ -48,7 +48,7 @@ def test_features_that_a_user_sets_are_those_that_are_taken(tmp_path: Path) -> N
         assert not is_structural(given)
     given.x = torch.arange(12.0).reshape(6, 2)
     given.y = torch.arange(6) % 2
-    assert torch.equal(features(given, [], False, CPU), given.x)  # type: ignore[arg-type]
+    assert torch.equal(features(given, [], "none", CPU), given.x)  # type: ignore[arg-type]
     assert {name for name, _ in telling_columns(given, "labels")} <= {"x[0]", "x[1]"}
 
 
@@ -56,7 +56,7 @@ def test_numbers_of_links_are_counted_anew_where_links_were_taken_out(tmp_path: 
     graph = star(tmp_path)
     graph.edge_index = graph.edge_index[:, (graph.edge_index != 3).all(dim=0)]
     assert is_structural(graph)
-    counted = features(graph, [], False, CPU)
+    counted = features(graph, [], "none", CPU)
     assert isinstance(counted, torch.Tensor)
     assert counted[:, 1].expm1().round().tolist() == [2, 1, 1, 0, 1, 1]
 

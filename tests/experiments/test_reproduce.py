@@ -58,7 +58,8 @@ def nobody_looks(cell: Cell, fault: str | None) -> None:
 def test_every_file_loads_and_runs_one_round_on_a_small_graph(name: str, tmp_path: Path) -> None:
     experiment = load_experiment(name)
     encoders = {"unprotected": "gcn", "published": "gat", "minimax": "hgcn", "club": "gcn", "codes": "gat"}
-    for (variant, _, encoder, tradeoff), group in cells(experiment, Asked(["cora"], seeds=1, rounds=1)).items():
+    ours = replace(experiment, peers={})  # peers have tests of their own
+    for (variant, _, encoder, tradeoff), group in cells(ours, Asked(["cora"], seeds=1, rounds=1)).items():
         if encoder == encoders[variant] and tradeoff in (0.0, 0.5, 1.0):
             cell = replace(group[0], dataset="synthetic", panel="quick")  # the full one takes minutes
             assert run_cell(cell, tmp_path) is None

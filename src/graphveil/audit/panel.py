@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 
 import graphveil
 from graphveil.audit import links, nodes
-from graphveil.audit.attacks import CLASSES_AND_FEATURES, Attack, check_answers, scaled, standardised
+from graphveil.audit.attacks import CLASSES_AND_FEATURES, WITH_FEATURES, Attack, check_answers, scaled, standardised
 from graphveil.audit.certify import codes_certificate, is_discrete, limits_on_test, row_codes
 from graphveil.audit.embeddings import check_embeddings, rows_digest, shape_flags
 from graphveil.audit.finding import Finding, together
@@ -87,12 +87,16 @@ def audit(
     panel = the_panel(attacks, asked)
     tasks = [Task("embeddings", attack, rows) for attack in [*_counting(attacks, asked, codes), *panel]]
     others = {} if attacks == "quick" else {"raw features": raw_features(graph, seed)}
+    on_z = [attack for attack in panel if "graph" not in attack.needs]
+    on_features = on_z
     if attacks is None or attacks == "full":
         features = scaled(others["raw features"])
         both = np.concatenate([scaled(rows), features], axis=1)
-        tasks += [Task("embeddings", attack, both) for attack in _with_features(asked, rows.shape[1])]
+        with_features = _with_features(asked, rows.shape[1])
+        tasks += [Task("embeddings", attack, both) for attack in with_features]
         tasks += classes_and_features(asked, features)
-    on_z = [attack for attack in panel if "graph" not in attack.needs]
+        names = [attack.name for attack in with_features]
+        on_features = [attack for attack in on_z if f"{attack.name}{WITH_FEATURES}" in names]  # to see what z adds
     if isinstance(asked, NodeSecret) and len(on_z) < len(panel):
         tasks += [Task("public graph", attack, rows) for attack in nodes.graph_alone()]
     for name, other in (controls or {}).items():
@@ -100,7 +104,8 @@ def audit(
             raise GraphveilError(f"a control is called {name!r}, which is taken: call it something else.")
         others[name] = check_embeddings(other, graph.x.size(0), name)
     for name, other in others.items():
-        tasks += [Task(name, attack, other) for attack in [*_counting(attacks, asked, row_codes(other)), *on_z]]
+        chosen = on_features if name == "raw features" else on_z
+        tasks += [Task(name, attack, other) for attack in [*_counting(attacks, asked, row_codes(other)), *chosen]]
     findings, dropped = run(tasks, asked, seed, effort or Effort())
     by_subject: dict[str, list[Finding]] = {}
     for finding in findings:

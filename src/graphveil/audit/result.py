@@ -407,7 +407,7 @@ def _class_pair_scores(y: Integers, known: Asked) -> Callable[[Integers], Array]
     links = known.index[:, known.y == 1]
     links = links[:, (y[links] != UNKNOWN).all(axis=0)]
     classes = int(y.max()) + 1
-    linked = link_table(y, links, classes)
+    linked = link_table(np.maximum(y, 0), links, classes)  # no link here ends at an unknown class
     share = np.bincount(y[y != UNKNOWN], minlength=classes) / (y != UNKNOWN).sum()
     expected = np.maximum(np.outer(share, share), 1e-12)
     score = np.log((linked + expected) / (linked.sum() + 1)) - np.log(expected)

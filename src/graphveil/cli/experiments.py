@@ -44,7 +44,8 @@ def reproduce(
     dataset: Annotated[list[str] | None, typer.Option(help="cora, citeseer or pubmed; may be repeated.")] = None,
     encoder: Annotated[list[str] | None, typer.Option(help="gcn, gat or hgcn; may be repeated.")] = None,
     variant: Annotated[
-        list[str] | None, typer.Option(help="unprotected, published, minimax, club or codes; may be repeated.")
+        list[str] | None,
+        typer.Option(help="unprotected, published, minimax, club, codes, gap, gap-class or rr; may be repeated."),
     ] = None,
     seeds: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Seeds 0, 1, ... (default: the experiment's own, 10).")
@@ -146,11 +147,14 @@ def run_experiments(
 ) -> "tuple[dict[str, list[Row]], int]":
     """Run and show experiments one after the other, and report them; gives their rows, and how many cells failed."""
     from graphveil.experiments.forms import brief
+    from graphveil.experiments.peers import missing_extra
     from graphveil.experiments.reproduce import run_experiment
     from graphveil.progress import show_cells
 
     found, failures = {}, 0
     for name, experiment in chosen.items():
+        if (sentence := missing_extra(experiment.peers)) is not None:
+            console.print(f"{name}: {sentence}", markup=False)
         try:
             with show_cells(console, name) as on_done:
                 rows, failed = run_experiment(

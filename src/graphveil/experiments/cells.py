@@ -23,6 +23,7 @@ from graphveil.data.catalog import open_graph
 from graphveil.data.origin import Reading
 from graphveil.data.split import draw_split
 from graphveil.errors import GraphveilError
+from graphveil.experiments.peers import PEERS, Task, release
 from graphveil.experiments.spec import Source
 from graphveil.files import is_sealed, read_json, sealed, write_json
 from graphveil.review import utility_of
@@ -45,6 +46,8 @@ class Cell:
         length: times the recipe's rounds and patience.
         rounds: other than the recipe's, for a look at whether it runs.
         panel: the attacks of the audit, "quick" or "full".
+        settings: what differs from the default recipe, as `name=value`.
+        epsilon: of a peer, which `objective` then names (`graphveil.experiments.peers`); it has no trade-off.
     """
 
     dataset: str
@@ -64,9 +67,11 @@ class Cell:
     rounds: int | None = None
     source: Source | None = None
     panel: str = "quick"
+    settings: tuple[str, ...] = ()
+    epsilon: float | None = None
 
     def __str__(self) -> str:
-        return f"{self.dataset} {self.encoder} {self.objective} {self.tradeoff:g} seed {self.seed}"
+        return f"{self.dataset} {self.encoder} {self.objective} {self._level} seed {self.seed}"
 
     def graph(self) -> Data:
         """What is trained on; a graph of somebody's own that has changed since is refused."""
@@ -76,6 +81,7 @@ class Cell:
         """The estimator of this cell."""
         recipe = default_recipe(self.utility, self.encoder, self.objective, self.secrets)
         recipe = recipe.but(rounds=self.length * recipe.rounds, patience=self.length * recipe.patience)
+        recipe = recipe.parsed(list(self.settings))
         if self.rounds is not None:
             recipe = recipe.but(rounds=self.rounds, warmup=0)
         adversary = Adversary(self.adversary, self.steps, self.knows)  # type: ignore[arg-type]
@@ -96,18 +102,29 @@ class Cell:
         return draw_split(self.split, graph, self.seed, self.message_edges, (self.utility, *self.secrets))
 
     @property
+    def task(self) -> Task:
+        """The same for a peer."""
+        return Task(self.utility, self.secrets, self.rounds)
+
+    @property
     def key(self) -> str:
         """A hash of the resolved configuration and of the versions it runs on."""
         cell = asdict(self) | {"device": self.device.partition(":")[0]}
-        text = json.dumps([SCHEMA, ALGORITHM, cell, self.veil().config(), made_with()], sort_keys=True)
+        peer = None if self.epsilon is None else PEERS[self.objective]
+        config = self.veil().config() if peer is None else peer.config(self.seed, self.task)
+        text = json.dumps([SCHEMA, ALGORITHM, cell, config, made_with()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def file(self, folder: Path) -> Path:
         """Where the result lies."""
         # somebody's own names, which may hold anything
         dataset, utility = (re.sub("[^A-Za-z0-9]+", "-", name)[:60] for name in (self.dataset, self.utility))
-        words = (dataset, self.encoder, utility, self.objective, f"{self.tradeoff:g}", self.seed)
+        words = (dataset, self.encoder, utility, self.objective, self._level.replace(" ", "-"), self.seed)
         return folder / f"{'-'.join(map(str, words))}-{self.key[:12]}.json"
+
+    @property
+    def _level(self) -> str:
+        return f"{self.tradeoff:g}" if self.epsilon is None else f"epsilon {self.epsilon:g}"
 
 
 @lru_cache(maxsize=1)
@@ -147,6 +164,8 @@ class Trained:
 def train(cells: Sequence[Cell]) -> list[Trained]:
     """Train cells that differ in seed and trade-off only; several at once are one batched problem."""
     graph = cells[0].graph()
+    if cells[0].epsilon is not None:
+        return [_release(cell, cell.epsilon, graph) for cell in cells if cell.epsilon is not None]
     veils = [cell.veil() for cell in cells]
     splits = [cell.parts(graph) for cell in cells]
     if len(veils) == 1:
@@ -157,6 +176,12 @@ def train(cells: Sequence[Cell]) -> list[Trained]:
         Trained(cell, veil.transform(graph, split).numpy(), veil.score(graph, split), veil.history_)
         for cell, veil, split in zip(cells, veils, splits, strict=True)
     ]
+
+
+def _release(cell: Cell, epsilon: float, graph: Data) -> Trained:
+    """What a peer publishes, in the place of a training of ours."""
+    found = release(cell.objective, graph, cell.parts(graph), epsilon, cell.seed, cell.task)
+    return Trained(cell, found.z.numpy(), found.score, [])
 
 
 def finish(trained: Trained, folder: Path) -> None:

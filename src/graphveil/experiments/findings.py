@@ -60,8 +60,8 @@ def _cells(tables: Tables, experiments: Mapping[str, Experiment]) -> str:
     """Nothing of trainings of fewer rounds, which are not held against the paper."""
     judged = {name: (experiments[name], rows) for name, rows in tables.items() if not rows or beside_paper(rows)}
     parts = [eighteen_cells(judged)]
-    if "figure3" in tables:
-        parts.append(second_point(experiments["figure3"], tables["figure3"]))
+    if "table3" in judged:
+        parts.append(second_point(*judged["table3"]))
     return "\n\n".join(part for part in parts if part)
 
 

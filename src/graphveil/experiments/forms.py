@@ -31,7 +31,7 @@ def brief(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
     return BRIEF, [
         [
             f"{one.dataset} {one.encoder}",
-            f"{one.variant} {one.tradeoff:g}",
+            f"{one.variant} {one.level}",
             beside(one.utility, one.paper and one.paper[0]),
             beside(one.protocol, one.paper and one.paper[1]),
             with_half(one.fresh),
@@ -46,7 +46,7 @@ def _brief_of_own(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
     several = len(by_secret(rows)) > 1
     alike = len({(one.dataset, one.encoder, one.variant) for one in rows}) == 1
     columns = [
-        *(["lambda"] if alike else ["cell", "variant, lambda"]),
+        *([_level_name(rows)] if alike else ["cell", "variant, lambda"]),
         "utility (guessing)",
         *(["secret"] if several else []),
         "adversary",
@@ -56,7 +56,7 @@ def _brief_of_own(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
     words = [
         [
             *([] if alike else [f"{one.dataset} {one.encoder}"]),
-            f"{one.tradeoff:g}" if alike else f"{one.variant} {one.tradeoff:g}",
+            one.level if alike else f"{one.variant} {one.level}",
             f"{with_half(one.utility)} ({percent(one.utility_chance)})",
             *([one.secret] if several else []),
             with_half(one.protocol),
@@ -79,12 +79,13 @@ def texts(rows: Sequence[Row], papers: bool) -> tuple[Sequence[str], list[list[s
     Args:
         papers: whether the paper's numbers stand beside ours.
     """
+    first = [_level_name(rows) if name == "lambda" else name for name in COLUMNS]
     if not papers:
         own = [[with_half(one.utility), percent(one.utility_chance), with_half(one.protocol)] for one in rows]
-        return (*COLUMNS, *OWN, *FRESH), [
+        return (*first, *OWN, *FRESH), [
             [*_which(one), *words, *_told(one)] for one, words in zip(rows, own, strict=True)
         ]
-    return (*COLUMNS, *PAPERS, *FRESH, "verdict"), [
+    return (*first, *PAPERS, *FRESH, "verdict"), [
         [
             *_which(one),
             percent(one.paper and one.paper[0]),
@@ -101,7 +102,15 @@ def texts(rows: Sequence[Row], papers: bool) -> tuple[Sequence[str], list[list[s
 
 
 def _which(one: Row) -> list[str]:
-    return [one.variant, one.dataset, one.encoder, f"{one.tradeoff:g}", str(one.seeds)]
+    return [one.variant, one.dataset, one.encoder, one.level, str(one.seeds)]
+
+
+def _level_name(rows: Sequence[Row]) -> str:
+    return "lambda or epsilon" if _has_peers(rows) else "lambda"
+
+
+def _has_peers(rows: Sequence[Row]) -> bool:
+    return any(one.epsilon is not None for one in rows)
 
 
 def _told(one: Row) -> list[str]:
@@ -121,7 +130,7 @@ def comma_separated(rows: Sequence[Row]) -> str:
     """For programs: every number by itself, unrounded; nothing where there is no interval."""
     out = io.StringIO()
     writer = csv.writer(out)
-    papers = beside_paper(rows)
+    papers, peers = beside_paper(rows), _has_peers(rows)
     numbers = {
         "utility": "utility",
         "protocol" if papers else "adversary": "protocol",
@@ -129,12 +138,13 @@ def comma_separated(rows: Sequence[Row]) -> str:
         "finer": "finer",
     }
     heads = [f"{name}{end}" for name in numbers for end in ("", "_low", "_high")]
-    head = ["variant", "graph", "encoder", "secret", "lambda", "seeds", *(["paper_utility", "paper_secret"] * papers)]
+    head = ["variant", "graph", "encoder", "secret", "lambda", *(["epsilon"] * peers), "seeds"]
+    head += ["paper_utility", "paper_secret"] * papers
     writer.writerow([*head, *heads, "utility_chance", "chance", "flagged", *(["verdict"] * papers)])
     for one in rows:
         means = [getattr(one, name) for name in numbers.values()]
         values = [value for mean in means for value in ((mean.value, mean.low, mean.high) if mean else (None,) * 3)]
-        first = [one.variant, one.dataset, one.encoder, one.secret, one.tradeoff, one.seeds]
+        first = [one.variant, one.dataset, one.encoder, one.secret, one.tradeoff, *([one.epsilon] * peers), one.seeds]
         printed = one.paper or (None, None)
         last = [one.utility_chance, one.chance, one.flagged]
         writer.writerow([*first, *(printed * papers), *values, *last, *([one.verdict] * papers)])

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from graphveil.errors import OUT_OF_MEMORY, GraphveilError, is_out_of_memory, unknown
 from graphveil.experiments.cells import Cell, Trained, finish, read_result, train
 from graphveil.experiments.forms import comma_separated, latex, markdown
+from graphveil.experiments.peers import PEERS
 from graphveil.experiments.saved import experiment_record
-from graphveil.experiments.spec import Experiment, Variant
+from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Row, row
 from graphveil.experiments.workers import Workers
 from graphveil.files import check_place, hold_lock, write_json, write_text
@@ -41,6 +43,8 @@ def run_experiment(
 ) -> tuple[list[Row], list[tuple[Cell, str]]]:
     """Run what is missing of an experiment, and write its table as Markdown, CSV and LaTeX into `out`.
 
+    Peers whose extra is not installed are left out, but for results that are there already.
+
     With fewer rounds than the recipe's nothing is held against the paper.
 
     Args:
@@ -48,8 +52,8 @@ def run_experiment(
     """
     check_folder(out)
     groups = cells(experiment, asked, str(pick_device(device)))
-    todo = [cell for group in groups.values() for cell in group]
     folder = out / "cells"
+    todo = [cell for group in groups.values() for cell in group if _can_run(cell) or read_result(cell, folder)]
     busy = f"another process is writing to {out}: wait for it, or choose another folder."
     # the second lock is held for what it sweeps: workers that were killed leave half-written files there
     with hold_lock(out / ".lock", 0, busy), hold_lock(folder / ".lock", 0, busy):
@@ -92,20 +96,24 @@ def check_folder(out: Path) -> None:
 
 def select(experiments: Mapping[str, Experiment], asked: Asked) -> dict[str, Experiment]:
     """Those of the experiments that have a variant that is asked for; what none of them has is refused."""
-    known = {name for experiment in experiments.values() for name in experiment.variants}
+    known = {name for experiment in experiments.values() for name in (*experiment.variants, *experiment.peers)}
     _chosen("variant", asked.variants, sorted(known))
     chosen = {
-        name: replace(experiment, variants=_only(experiment.variants, asked.variants))
+        name: replace(
+            experiment,
+            variants=_only(experiment.variants, asked.variants),
+            peers=_only(experiment.peers, asked.variants),
+        )
         for name, experiment in experiments.items()
     }
-    chosen = {name: experiment for name, experiment in chosen.items() if experiment.variants}
+    chosen = {name: experiment for name, experiment in chosen.items() if experiment.variants or experiment.peers}
     for experiment in chosen.values():
         cells(experiment, asked)  # refuses a data set or an encoder that is not known before anything runs
     return chosen
 
 
 def cells(experiment: Experiment, asked: Asked, device: str = "cpu") -> dict[tuple[str, str, str, float], list[Cell]]:
-    """The cells of each (variant, data set, encoder, trade-off), one a seed."""
+    """The cells of each (variant, data set, encoder, trade-off), one a seed, and those of the peers."""
     found: dict[tuple[str, str, str, float], list[Cell]] = {}
     for dataset in _chosen("dataset", asked.datasets, experiment.datasets):
         for encoder in _chosen("encoder", asked.encoders, experiment.encoders):
@@ -128,12 +136,46 @@ def cells(experiment: Experiment, asked: Asked, device: str = "cpu") -> dict[tup
                             device=device,
                             length=variant.length,
                             panel=variant.panel,
+                            settings=tuple(variant.settings),
                             rounds=asked.rounds,
                             source=experiment.source,
                         )
                         for seed in range(asked.seeds or experiment.seeds)
                     ]
+        found |= _peer_cells(experiment, asked, dataset)
     return found
+
+
+def _peer_cells(experiment: Experiment, asked: Asked, dataset: str) -> dict[tuple[str, str, str, float], list[Cell]]:
+    """The cells of each (peer, data set, its own encoder, epsilon): on the CPU, whatever encoder is asked for."""
+    return {
+        (name, dataset, PEERS[name].encoder, epsilon): [
+            Cell(
+                dataset=dataset,
+                encoder=PEERS[name].encoder,
+                utility=experiment.utility,
+                secrets=tuple(experiment.secrets),
+                objective=name,
+                tradeoff=1.0,
+                adversary=None,
+                steps=1,
+                knows="all",
+                split=experiment.split,
+                message_edges=experiment.message_edges,
+                seed=seed,
+                rounds=asked.rounds,
+                source=experiment.source,
+                epsilon=epsilon,
+            )
+            for seed in range(asked.seeds or experiment.seeds)
+        ]
+        for name, epsilons in experiment.peers.items()
+        for epsilon in epsilons
+    }
+
+
+def _can_run(cell: Cell) -> bool:
+    return cell.epsilon is None or PEERS[cell.objective].is_installed
 
 
 def run_missing(
@@ -219,7 +261,7 @@ def _sentence(error: Exception) -> str:
     return str(error) if isinstance(error, GraphveilError) else f"{type(error).__name__}: {error}"
 
 
-def _only(variants: Mapping[str, Variant], asked: Sequence[str] | None) -> dict[str, Variant]:
+def _only(variants: Mapping[str, Any], asked: Sequence[str] | None) -> dict[str, Any]:
     return {name: variant for name, variant in variants.items() if asked is None or name in asked}
 
 

@@ -54,7 +54,12 @@ def _metric(target: str) -> str:
 def _worth_a_picture(rows: Sequence[Row], row: Row) -> list[Row]:
     """Of a row and those that differ from it in the trade-off only: the one that hides least, and the middle one."""
     alike = [one for one in rows if _cell(one) == _cell(row)]
-    return [max(alike, key=lambda one: one.tradeoff), min(alike, key=lambda one: abs(one.tradeoff - 0.5))]
+    return [max(alike, key=_number), min(alike, key=lambda one: abs(_number(one) - 0.5))]
+
+
+def _number(row: Row) -> float:
+    """The trade-off, or epsilon: both hide less if they are larger."""
+    return row.tradeoff if row.tradeoff is not None else row.epsilon or 0.0
 
 
 def _cell(row: Row) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import yaml
 from graphveil.data import SPLITS
 from graphveil.data.split import default_message_edges
 from graphveil.errors import GraphveilError, unknown
+from graphveil.experiments.peers import PEERS
 from graphveil.models import ENCODERS
 from graphveil.training.objectives import OBJECTIVES
 
@@ -24,6 +25,7 @@ class Variant:
     Args:
         length: times the recipe's rounds and patience.
         panel: the attacks of the audit, one of `PANELS`.
+        settings: what differs from the default recipe, as `name=value`.
     """
 
     objective: str
@@ -33,6 +35,7 @@ class Variant:
     knows: str
     length: int = 1
     panel: str = "quick"
+    settings: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Experiment:
         source: of the one data set, if it is somebody's own.
         published: [utility, the one secret] in percent, by "unprotected" or "protected", data set and encoder.
         required: the utility that protected embeddings must reach, in percent, by data set.
+        peers: the values of epsilon of every method of others that is shown beside the variants.
     """
 
     title: str
@@ -66,6 +70,7 @@ class Experiment:
     published: Mapping[str, Mapping[str, Mapping[str, tuple[float, float]]]]
     source: Source | None = None
     required: Mapping[str, float] = field(default_factory=dict)
+    peers: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def paper(self, variant: str, dataset: str, encoder: str) -> tuple[float, float] | None:
         """What the paper printed for a cell, as shares, or None where it printed nothing."""
@@ -130,6 +135,9 @@ def parse(text: str, name: str) -> Experiment:
     except yaml.YAMLError as error:
         raise GraphveilError(f"{name} is not YAML ({str(error).splitlines()[0]}): mend it.") from error
     experiment = _fill(Experiment, raw, name)
+    for peer in experiment.peers:
+        if peer not in PEERS:
+            raise unknown(f"peer of {name}", peer, PEERS)
     variants = {key: _fill(Variant, value, f"{name}, variant {key}") for key, value in experiment.variants.items()}
     for variant in variants.values():
         if variant.panel not in PANELS:

@@ -80,13 +80,14 @@ class Row:
         equal_classes: of links, the AUC of comparing the true classes for equality.
         certified: None if a release has no certificate.
         with_features: None if the panel has no attackers with features.
+        tradeoff, epsilon: of a variant of ours and of a peer; the other is None.
     """
 
     variant: str
     dataset: str
     encoder: str
     secret: str
-    tradeoff: float
+    tradeoff: float | None
     seeds: int
     utility: Mean
     protocol: Mean
@@ -101,6 +102,12 @@ class Row:
     equal_classes: float | None = None
     certified: Certified | None = None
     with_features: WithFeatures | None = None
+    epsilon: float | None = None
+
+    @property
+    def level(self) -> str:
+        """The trade-off as a number, or epsilon with its name."""
+        return f"{self.tradeoff:g}" if self.epsilon is None else f"epsilon {self.epsilon:g}"
 
     @property
     def verdict(self) -> Verdict:
@@ -129,7 +136,8 @@ def row(
     Args:
         judge: whether to hold it against the paper.
     """
-    variant, dataset, encoder, tradeoff = key
+    variant, dataset, encoder, level = key
+    is_peer = variant in experiment.peers
     told = [result["secrets"][secret] for result in results]
     papers = [one["attacks"][papers_attacker(secret)] for one in told]
     joint = [one["joint_rounded"] for one in told]
@@ -142,7 +150,7 @@ def row(
         dataset=dataset,
         encoder=encoder,
         secret=secret,
-        tradeoff=tradeoff,
+        tradeoff=None if is_peer else level,
         seeds=len(results),
         utility=over_seeds([result["utility"] for result in results]),
         protocol=over_seeds(papers if variant == "unprotected" else joint),
@@ -153,10 +161,11 @@ def row(
         chance=statistics.fmean(one["chance"] for one in told),
         floor=None if floor is None else floor.value,
         flagged=statistics.fmean(bool(one["flags"]) for one in told),
-        paper=experiment.paper(variant, dataset, encoder) if judge else None,
+        paper=experiment.paper(variant, dataset, encoder) if judge and not is_peer else None,
         equal_classes=None if equal is None else equal.value,
         certified=_certified([one["certificate"] for one in told]),
         with_features=_with_features([one["with_features"] for one in told]),
+        epsilon=level if is_peer else None,
     )
 
 

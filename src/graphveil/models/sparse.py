@@ -101,11 +101,11 @@ class SparseMatrix:
         """The same pattern with other entries."""
         return replace(self, values=values)
 
-    def row_normalized(self) -> "SparseMatrix":
-        """Each row divided by the sum of its absolute values; empty rows stay empty."""
-        total = _segment_sum(self.values.abs(), self.pattern.crow)
+    def row_normalized(self, p: int = 1) -> "SparseMatrix":
+        """Each row divided by its p-norm; empty rows stay empty."""
+        norm = _segment_sum(self.values.abs() ** p, self.pattern.crow) ** (1 / p)
         smallest = torch.finfo(self.values.dtype).tiny
-        return self.with_values(self.values / total.clamp(min=smallest).index_select(0, self.pattern.row))
+        return self.with_values(self.values / norm.clamp(min=smallest).index_select(0, self.pattern.row))
 
     def repeated(self, times: int) -> "SparseMatrix":
         """The block-diagonal matrix of `times` copies."""

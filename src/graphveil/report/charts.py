@@ -79,10 +79,10 @@ def utility_against_leak(rows: Sequence[Row], utility: str, secret: str) -> Figu
         plot.rule("chance", _mean(row.chance for row, *_ in here), across=False)
         plot.line(PAPER, best, "front")
         for row, leak, kept in here:
-            name = f"{row.variant} · {row.encoder} · λ {plain(row.tradeoff)}"
+            name = f"{row.variant} · {row.encoder} · {row.level}"
             told = f"{name}: {utility} {percent(kept)}, {secret} {percent(leak)}"
             plot.point(series[row.variant], leak, kept, told)
-            cells = [row.variant, plain(row.tradeoff), percent(kept), percent(leak)]
+            cells = [row.variant, level_in_column(row), percent(kept), percent(leak)]
             cells += map(percent, row.paper) if compared else ()
             data.append([dataset, row.encoder, *cells, "yes" if (leak, kept) in best else "no"])
         for paper_kept, paper_leak in dict.fromkeys(row.paper for row in rows if row.dataset == dataset):
@@ -91,7 +91,7 @@ def utility_against_leak(rows: Sequence[Row], utility: str, secret: str) -> Figu
                 plot.point(PAPER, paper_leak, paper_kept, told, "paper")
         panels.append(plot.svg())
     printed = ("utility: paper", "secret: paper") if compared else ()
-    numbers = ("λ", "utility", "strongest fresh attack", *printed, "on the front")
+    numbers = (level_name(rows), "utility", "strongest fresh attack", *printed, "on the front")
     legend = [(swatch(i, "point"), variant) for variant, i in series.items()]
     legend += [(swatch(PAPER, "paper"), "the paper's own")] if compared else []
     return Figure(
@@ -198,6 +198,16 @@ def attack_chart(audit: Audit, controls: Sequence[tuple[str, Attack]]) -> Figure
         [*legend, CHANCE, *([] if floor is None else [FLOOR])],
         Table("Every attack, in percent", heads, data),
     )
+
+
+def level_name(rows: Sequence[Row]) -> str:
+    """The head of a column of trade-offs, and of epsilon where there are peers."""
+    return "λ" if all(row.epsilon is None for row in rows) else "λ or ε"
+
+
+def level_in_column(row: Row) -> str:
+    """What stands in that column."""
+    return plain(row.tradeoff) if row.epsilon is None else row.level
 
 
 def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

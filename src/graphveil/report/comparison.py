@@ -4,7 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from graphveil.report.charts import maps, tradeoff_curves, training_curves, utility_against_leak
+from graphveil.report.charts import (
+    level_in_column,
+    level_name,
+    maps,
+    tradeoff_curves,
+    training_curves,
+    utility_against_leak,
+)
 from graphveil.report.findings import details
 from graphveil.report.parts import (
     MISSING,
@@ -29,6 +36,7 @@ MOST_CURVES = 36
 LONGEST = 60
 """Rows of a table above which it waits behind a click."""
 ABOVE = "Above guessing: the whole interval over seeds of the strongest fresh attack is."
+EPSILONS = "The ε of gap protects any one link; that of rr protects the published class of a node, not its links."
 UNPROTECTED = "unprotected"
 VERDICTS = {
     "reproduced": Mark("✓", "reproduced", "good"),
@@ -80,8 +88,8 @@ def _against_the_paper(rows: Sequence[Row]) -> list[str]:
         sentences.append("In no cell does a fresh attacker read more than the paper's protocol.")
     elif worst is not None:
         sentences.append(
-            f"The paper's protocol understates the leak of {worst.secret} most for {worst.variant} on {worst.cell} at λ"
-            f" {plain(worst.tradeoff)}: its adversary reads {give_or_take(worst.protocol)} %, a fresh attacker"
+            f"The paper's protocol understates the leak of {worst.secret} most for {worst.variant} on {worst.cell} at"
+            f" {worst.level}: its adversary reads {give_or_take(worst.protocol)} %, a fresh attacker"
             f" {give_or_take(worst.fresh)} % ({points(worst.gap)})."
         )
     return sentences
@@ -96,7 +104,7 @@ def _against_guessing(rows: Sequence[Row]) -> list[str]:
     worst = _worst(rows)
     if worst is not None and worst.gap is not None and worst.gap > 0:
         sentences.append(
-            f"The adversary trained along understates the leak of {worst.secret} most at λ {plain(worst.tradeoff)}: it"
+            f"The adversary trained along understates the leak of {worst.secret} most at {worst.level}: it"
             f" reads {give_or_take(worst.protocol)} %, a fresh attacker {give_or_take(worst.fresh)} %"
             f" ({points(worst.gap)})."
         )
@@ -156,7 +164,7 @@ def _groups(experiments: Sequence[Experiment]) -> Iterator[tuple[str, list[Row]]
 def _leak(rows: Sequence[Row]) -> list[str]:
     judged, told = _judged(rows)
     worst = _worst(rows)
-    gap = [points(worst.gap), f"{worst.cell} · λ {plain(worst.tradeoff)}"] if worst else [MISSING, MISSING]
+    gap = [points(worst.gap), f"{worst.cell} · {worst.level}"] if worst else [MISSING, MISSING]
     return [f"{told} of {judged}" if judged else MISSING, *gap]
 
 
@@ -189,7 +197,14 @@ def _about(one: Experiment, told: Told) -> str:
     along = f", and {' and '.join(others)} along with it" if others else ""
     sentence = f"Kept: {one.utility} ({kept}). Hidden: {told.secret} ({hidden}){along}."
     attacker = f" The paper's attacker on unprotected embeddings: {told.papers_attacker}."
-    return sentence + (attacker if told.papers_attacker and not one.is_own else "")
+    peers = dict.fromkeys(row.variant for row in told.rows if row.epsilon is not None)
+    return "".join(
+        [
+            sentence,
+            attacker if told.papers_attacker and not one.is_own else "",
+            f" Methods of others, by their ε: {', '.join(peers)}. {EPSILONS}" if peers else "",
+        ]
+    )
 
 
 def _table(one: Experiment, told: Told) -> Table:
@@ -198,7 +213,7 @@ def _table(one: Experiment, told: Told) -> Table:
     leak = ("fresh attack", "gap", "class-matched or balanced", "guessing", "floor")
     if one.is_own:
         columns = [
-            *(Column("cell", "name"), Column("variant", "text"), Column("λ"), Column("seeds")),
+            *(Column("cell", "name"), Column("variant", "text"), Column(level_name(told.rows)), Column("seeds")),
             *(Column(name, group=utility) for name in ("here", "guessing")),
             *(Column(name, group=secret) for name in ("adversary trained along", *leak)),
             Column("flagged"),
@@ -210,7 +225,7 @@ def _table(one: Experiment, told: Told) -> Table:
         Column("cell", "name"),
         Column("variant", "text"),
         Column("verdict", "text"),
-        Column("λ"),
+        Column(level_name(told.rows)),
         Column("seeds"),
         *(Column(name, group=utility) for name in ("paper", "here", "difference")),
         *(Column(name, group=secret) for name in ("paper", "its protocol here", "difference", *leak)),
@@ -229,7 +244,7 @@ def _own_line(row: Row) -> list[str | Mark]:
     return [
         row.cell,
         row.variant,
-        plain(row.tradeoff),
+        level_in_column(row),
         plain(row.seeds),
         give_or_take(row.utility),
         percent(row.utility_chance),
@@ -244,7 +259,7 @@ def _line(row: Row) -> list[str | Mark]:
         row.cell,
         row.variant,
         VERDICTS[row.verdict],
-        plain(row.tradeoff),
+        level_in_column(row),
         plain(row.seeds),
         percent(kept),
         give_or_take(row.utility),
@@ -286,14 +301,14 @@ def _curves(rows: Sequence[Row], name: str) -> Figure | None:
     """One training of every variant and cell: that of the middle trade-off."""
     chosen: dict[tuple[str, str], Row] = {}
     for row in sorted(rows, key=lambda row: abs((row.tradeoff or 0.0) - 0.5)):
-        if row.history is not None:
+        if row.history is not None and row.history.round:
             chosen.setdefault((row.variant, row.cell), row)
     shown = [row for row in rows if chosen.get((row.variant, row.cell)) is row]
-    with_history = sum(row.history is not None for row in rows)
+    with_history = sum(row.history is not None and len(row.history.round) > 0 for row in rows)
     note = ""
     if len(shown[:MOST_CURVES]) < with_history:
         note = f"{len(shown[:MOST_CURVES])} of {with_history} trainings; all are in {name or 'the experiment'}.json."
-    titles = [(f"{row.cell} · {row.variant} · λ {plain(row.tradeoff)}", row.history) for row in shown[:MOST_CURVES]]
+    titles = [(f"{row.cell} · {row.variant} · {row.level}", row.history) for row in shown[:MOST_CURVES]]
     histories = [(title, history) for title, history in titles if history is not None]
     return training_curves(histories, note) if histories else None
 
@@ -305,7 +320,7 @@ def _maps(rows: Sequence[Row]) -> list[Part]:
         these = [row for row in rows if row.map and row.dataset == dataset]
         these.sort(key=lambda row: (row.encoder, row.variant != UNPROTECTED, -(row.tradeoff or 0.0)))
         places = [
-            replace(row.map, title=f"{row.encoder} · {row.variant} · λ {plain(row.tradeoff)}")
+            replace(row.map, title=f"{row.encoder} · {row.variant} · {row.level}")
             for row in these
             if row.map is not None
         ]

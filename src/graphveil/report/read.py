@@ -204,7 +204,7 @@ def _points(labels: Fields, places: Fields, title: str) -> Points:
 
 
 def _run(fields: Fields) -> Run:
-    _check_schema(fields, "graphveil/run/3")
+    _check_schema(fields, "graphveil/run/4")
     config, scores = fields.inner("config") or Fields({}, ""), fields.inner("scores") or Fields({}, "")
     told = {one.text("secret"): one for one in scores.objects("secrets")}
     certificates = fields.inner("certificates") or Fields({}, "")
@@ -302,6 +302,7 @@ def _row(fields: Fields) -> Row:
         verdict=fields.text("verdict", ("reproduced", "better", "not reproduced", "")),
         history=_history(fields.inner("history")),
         map=None if places is None else _points(places, places, fields.text("variant")),
+        epsilon=fields.number("epsilon"),
     )
 
 

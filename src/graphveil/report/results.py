@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphveil.report.checks import Reading
+from graphveil.report.parts import plain
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,12 @@ class Row:
     verdict: str
     history: History | None
     map: Points | None
+    epsilon: float | None = None
+
+    @property
+    def level(self) -> str:
+        """The trade-off or, of a peer, epsilon, with its symbol."""
+        return f"λ {plain(self.tradeoff)}" if self.epsilon is None else f"ε {plain(self.epsilon)}"
 
     @property
     def cell(self) -> str:
@@ -167,8 +174,13 @@ class Row:
 
     @property
     def gap(self) -> float | None:
-        """How much more a fresh attacker reads than the paper's protocol, or than the adversary trained along."""
-        return None if self.fresh is None or self.protocol is None else self.fresh.value - self.protocol.value
+        """How much more a fresh attacker reads than the paper's protocol, or than the adversary trained along.
+
+        Peers train no adversary, so they have none.
+        """
+        if self.fresh is None or self.protocol is None or self.epsilon is not None:
+            return None
+        return self.fresh.value - self.protocol.value
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,14 @@ from graphveil.errors import GraphveilError
 from graphveil.models import Adjacency, SparseMatrix
 from graphveil.models.layers import Features
 
+SCALINGS = ("none", "sum", "length")
+"""A row of features stays as it is, is divided by its sum, or gets a Euclidean length of `LENGTH`."""
+LENGTH = 4.0
+"""That of about 16 words: with shorter rows a GCN for links learned too little, with longer ones not steadily."""
 
-def features(graph: Data, splits: Sequence[Split], normalize: bool, device: torch.device) -> Features:
-    """The node features as float32: sparse where the graph has them sparse, rows divided by their sum on request.
+
+def features(graph: Data, splits: Sequence[Split], scaling: str, device: torch.device) -> Features:
+    """The node features as float32: sparse where the graph has them sparse, scaled by one of `SCALINGS`.
 
     For a batch they are the same for every run, dense as (runs, num_nodes, channels). But features that are counted
     from the links are counted from those that messages pass along, or they would tell of links that are held out.
@@ -29,17 +34,21 @@ def features(graph: Data, splits: Sequence[Split], normalize: bool, device: torc
         return (found[0] if len(found) == 1 else torch.stack(found)).to(device)
     runs = max(1, len(splits))
     x: Tensor = graph.x.float()
+    p, length = {"none": (0, 1.0), "sum": (1, 1.0), "length": (2, LENGTH)}[scaling]
     if x.layout == torch.sparse_csr:
         matrix = SparseMatrix.from_csr(x).to(device)
-        return (matrix.row_normalized() if normalize else matrix).repeated(runs)
-    x = F.normalize(x.to(device), p=1, dim=1) if normalize else x.to(device)
+        if p:
+            matrix = matrix.row_normalized(p)
+            matrix = matrix.with_values(length * matrix.values)
+        return matrix.repeated(runs)
+    x = length * F.normalize(x.to(device), p=p, dim=1) if p else x.to(device)
     return x if runs == 1 else x.expand(runs, -1, -1)
 
 
-def are_counts(graph: Data) -> bool:
-    """Whether no feature is negative, so that a row can be divided by its sum."""
+def fitting_scaling(scaling: str, graph: Data) -> str:
+    """The scaling that is asked for; but where a feature is negative, no row is divided by its sum."""
     x: Tensor = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
-    return x.numel() == 0 or bool(x.min() >= 0)
+    return "none" if scaling == "sum" and x.numel() and bool(x.min() < 0) else scaling
 
 
 def adjacency(graph: Data, splits: Sequence[Split], device: torch.device) -> Adjacency:
