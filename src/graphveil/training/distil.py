@@ -38,6 +38,7 @@ from graphveil.training.information import (
     link_information,
     link_information_beyond,
 )
+from graphveil.training.players import Player, Streams
 
 FOLDS = 3
 STUDENT_STEPS = 150
@@ -197,15 +198,16 @@ def _taught(lesson: Lesson, nodes: Tensor, *names: str | int) -> Student:
     p, x = lesson.p, lesson.x
     with global_stream(lesson.seed, "distil", *names):
         student = Student(lesson.in_channels, lesson.channels, p.size(1))
-        optimizer = torch.optim.Adam(student.parameters(), lr=0.01, weight_decay=5e-4)
-        for _ in range(STUDENT_STEPS):
-            log_q = student(x).log_softmax(dim=-1)
-            loss = -(p[nodes] * log_q[nodes]).sum(dim=-1).mean()
-            for shares in lesson.secrets:
-                loss = loss + lesson.weight * class_information(class_table(log_q.exp(), shares))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+    streams = Streams([lesson.seed], STUDENT_STEPS, p.device)
+    player = Player("/".join(("student", *map(str, names))), student, streams, lr=0.01, clip=5.0, weight_decay=5e-4)
+    for step in range(STUDENT_STEPS):
+        streams.clock.fill_(step)
+        log_q = student(x).log_softmax(dim=-1)
+        loss = -(p[nodes] * log_q[nodes]).sum(dim=-1).mean()
+        for shares in lesson.secrets:
+            loss = loss + lesson.weight * class_information(class_table(log_q.exp(), shares))
+        loss.backward()
+        player.step()
     return student.eval()
 
 
