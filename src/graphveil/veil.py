@@ -59,7 +59,7 @@ from graphveil.training.score import Score, score, score_codes
 from graphveil.training.targets import answers, class_secret, class_utility, secret_target, utility_target
 
 SCHEMA = "graphveil/run/4"
-ALGORITHM = 5
+ALGORITHM = 6
 """Counted up when the same configuration trains to another end: what was begun before cannot be gone on with."""
 CHECKPOINT_EVERY = 20
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,25 @@ from torch_geometric.data import Data
 
 import graphveil
 from graphveil.audit import links, nodes
-from graphveil.audit.attacks import CLASSES_AND_FEATURES, WITH_FEATURES, Attack, check_answers, scaled, standardised
+from graphveil.audit.attacks import (
+    CLASSES_AND_FEATURES,
+    WITH_FEATURES,
+    Answers,
+    Attack,
+    check_answers,
+    scaled,
+    standardised,
+)
 from graphveil.audit.certify import codes_certificate, is_discrete, limits_on_test, row_codes
 from graphveil.audit.embeddings import check_embeddings, rows_digest, shape_flags
 from graphveil.audit.finding import Finding, together
 from graphveil.audit.learners import Rows
 from graphveil.audit.map import draw
 from graphveil.audit.metrics import Integers
+from graphveil.audit.remembered import SHARED, Remembered
 from graphveil.audit.result import Audit, Context
 from graphveil.audit.secret import LinkSecret, NodeSecret, Secret, link_secret, node_secret
-from graphveil.data import UNKNOWN, Split, check_graph
+from graphveil.data import UNKNOWN, Split, check_graph, digest
 from graphveil.errors import GraphveilError, unknown
 from graphveil.interrupts import kept_from_workers
 from graphveil.randomness import stream
@@ -45,12 +55,14 @@ class Effort:
         time_budget: seconds; an attack that is not expected to end by then is left out, and the costliest come last.
         started: when the clock was started, by `time.perf_counter`; now, if not said.
         on_attack: called with (name, done, total) before each attack.
+        remembered: a folder for the answers of attacks on controls, which are the same for all embeddings of a graph.
     """
 
     jobs: int = 1
     time_budget: float | None = None
     on_attack: Callable[[str, int, int], None] | None = None
     started: float | None = None
+    remembered: Path | None = None
 
 
 def audit(
@@ -106,7 +118,10 @@ def audit(
     for name, other in others.items():
         chosen = on_features if name == "raw features" else on_z
         tasks += [Task(name, attack, other) for attack in [*_counting(attacks, asked, row_codes(other)), *chosen]]
-    findings, dropped = run(tasks, asked, seed, effort or Effort())
+    effort = effort or Effort()
+    about = f"{digest(graph)}/{split.digest()}/{secret}/{_matched_by(context)}/{seed}"
+    answers = None if effort.remembered is None else Remembered(effort.remembered, about)
+    findings, dropped = run(tasks, asked, seed, effort, answers)
     by_subject: dict[str, list[Finding]] = {}
     for finding in findings:
         by_subject.setdefault(finding.subject, []).append(finding)
@@ -153,22 +168,37 @@ class Task:
     attack: Attack
     rows: Rows
 
-    def __call__(self, secret: Secret, seed: int) -> Finding:
-        """Attack, on one thread of BLAS and torch, so that the answers do not depend on how many there are."""
-        started, threads = time.perf_counter(), torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            with threadpool_limits(1, user_api="blas"):
-                answers = self.attack(self.rows, secret, stream(seed, "audit", self.attack.name) % 2**32)
-        finally:
-            torch.set_num_threads(threads)
+    def __call__(self, secret: Secret, seed: int, remembered: Remembered | None = None) -> Finding:
+        """The attack's answers: from the last time if they are remembered."""
+        started = time.perf_counter()
+        answers = None if remembered is None else remembered.read(self.subject, self.attack.name, self.rows)
+        if answers is None:
+            answers = self._attack(secret, seed)
+            if remembered is not None:
+                remembered.write(self.subject, self.attack.name, self.rows, answers)
         check_answers(answers, self.attack, secret)
         seconds = time.perf_counter() - started
         return Finding(self.subject, self.attack.name, self.attack.needs, secret, answers, seconds)
 
+    def _attack(self, secret: Secret, seed: int) -> Answers:
+        """On one thread of BLAS and torch, so that the answers do not depend on how many there are."""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            with threadpool_limits(1, user_api="blas"):
+                return self.attack(self.rows, secret, stream(seed, "audit", self.attack.name) % 2**32)
+        finally:
+            torch.set_num_threads(threads)
 
-def run(tasks: Sequence[Task], secret: Secret, seed: int, effort: Effort) -> tuple[list[Finding], list[str]]:
-    """All findings, and the names of the attacks that there was no time for."""
+
+def run(
+    tasks: Sequence[Task], secret: Secret, seed: int, effort: Effort, answers: Remembered | None = None
+) -> tuple[list[Finding], list[str]]:
+    """All findings, and the names of the attacks that there was no time for.
+
+    Args:
+        answers: to controls that are the same for all embeddings.
+    """
     started, dropped = effort.started or time.perf_counter(), list[str]()
     pace: list[tuple[float, float]] = []  # cost and seconds of what is done
 
@@ -182,7 +212,7 @@ def run(tasks: Sequence[Task], secret: Secret, seed: int, effort: Effort) -> tup
                 continue
             if effort.on_attack is not None:
                 effort.on_attack(_title(task), number, len(tasks))
-            yield delayed(task)(secret, seed)
+            yield delayed(task)(secret, seed, answers if task.subject in SHARED else None)
 
     costs = {(task.subject, task.attack.name): task.attack.cost for task in tasks}
     findings: list[Finding] = []

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from torch_geometric.data import Data
 
-from graphveil.audit import Context, audit
+from graphveil.audit import Context, Effort, audit
 from graphveil.audit.map import draw
 from graphveil.audit.result import Audit
 from graphveil.codes import Certificate, LinkCertificate
@@ -190,10 +190,11 @@ def finish(trained: Trained, folder: Path) -> None:
     graph = cell.graph()
     split = cell.parts(graph)
     utility = utility_of(cell.utility, score.utility, graph, split)
+    effort = Effort(remembered=folder.parent / "controls")
     told = {}
     for number, joint in enumerate(score.secrets):
         context = Context(joint.value, utility)
-        found = audit(trained.z, graph, split, joint.secret, cell.panel, cell.seed, context=context)
+        found = audit(trained.z, graph, split, joint.secret, cell.panel, cell.seed, None, context, effort)
         told[joint.secret] = summary(found) | {
             "joint_rounded": joint.rounded,
             "history": {name: curve(history, numbered(name, number)) for name in ("adversary", "probe")},

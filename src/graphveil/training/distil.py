@@ -44,8 +44,8 @@ FOLDS = 3
 STUDENT_STEPS = 150
 CHANNEL_STEPS = 200
 CHANNEL_RATE = 0.1
-FEWEST_LINKS, MARGIN = 50, 0.02
-"""Links between known classes that are enough to count on, and what is taken off such a share, which is uncertain."""
+FEWEST_LINKS = 50
+"""Links between known classes that are enough to count on."""
 WEAKEST, STRONGEST, SEARCHES = 1e-3, 2.0, 6
 """The range of a channel's weight, and how often it is halved."""
 
@@ -120,7 +120,7 @@ def link_limit(p: Tensor, y: Tensor, links: Tensor, tradeoff: float) -> float:
     one, other = y[links]
     known = (one >= 0) & (other >= 0)
     if int(known.sum()) >= FEWEST_LINKS:
-        alike = float((one == other)[known].double().mean()) - MARGIN
+        alike = float((one == other)[known].double().mean())
     else:
         alike = float((p[links[0]] * p[links[1]]).sum(dim=-1).mean())
     by_chance = float(p.mean(dim=0).square().sum())
