@@ -205,7 +205,7 @@ RECIPES: Mapping[tuple[str, str], Recipe] = {
         lr_utility=0.1,
         out_channels=16,
         dropout=0.9,
-        encoder_options={"heads": 1, "attention_dropout": 0.3, "smoothing": 4, "restart": 0.3},
+        encoder_options={"heads": 1, "attention_dropout": 0.3, "smoothing": 6, "restart": 0.2},
         patience=60,
     ),
     ("classes", "hgcn"): _CLASSES.but(
