@@ -49,7 +49,7 @@ from graphveil.training.codes import Codes
 from graphveil.training.counts import allowed_gain, hidden_counts
 from graphveil.training.distil import Lesson, distil
 from graphveil.training.history import Round, numbered
-from graphveil.training.inputs import adjacency, features, fitting_scaling, pick_device, repeatable
+from graphveil.training.inputs import adjacency, applicable_scaling, features, pick_device, repeatable
 from graphveil.training.loop import Method, Problem, Training
 from graphveil.training.objectives import ADVERSARIAL, CODES, OBJECTIVES
 from graphveil.training.players import Streams, embed
@@ -521,7 +521,7 @@ def start(veils: Sequence[Veil], graph: Data, splits: Sequence[Split]) -> Traini
     of_secrets = {numbered("adversary", number): secret.num_classes for number, secret in enumerate(secrets)}
     for veil in veils:
         veil.in_channels_ = graph.x.size(1)
-        veil.scaling_ = fitting_scaling(veil.recipe.scaling, graph)
+        veil.scaling_ = applicable_scaling(veil.recipe.scaling, graph)
         veil.classes_ = {"utility": utility.num_classes, **of_secrets}
         veil.code_shape_ = code_shape(first.recipe, graph.x.size(0), max(secret.num_classes for secret in secrets))
     built = [veil._build() for veil in veils]

@@ -9,7 +9,8 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.codes.link_auc import matched_aucs
-from graphveil.codes.tables import class_table
+from graphveil.codes.measures import best_auc
+from graphveil.codes.tables import class_table, link_table, pair_table, unordered
 from graphveil.data import generate
 from graphveil.data.synthetic import GraphSpec
 from graphveil.training import codes as module
@@ -61,7 +62,10 @@ def test_a_limit_is_held_on_all_nodes_with_classes_drawn_where_none_may_be_used(
     assert (one[:, usable] == planted.y[usable]).all()
     assert not one[:, parts.test_nodes].equal(other[:, parts.test_nodes]), "each run has draws of its own"
     assert (one[0] != one[1])[parts.test_nodes].any(), "two draws differ"
-    held = hidden_counts(hard := torch.randint(4, (600,)), known_target(planted, parts), one, 4)
+    share = (one == planted.y)[:, parts.test_nodes].double().mean()
+    assert share > 0.5, "draws follow the predictions, which are better than guessing among three"
+    hard = torch.arange(600) % 4
+    held = hidden_counts(hard, known_target(planted, parts), one, 4)
     assert held.sum(dim=(1, 2)).tolist() == [len(usable), 600, 600]
     for table, y in zip(held[1:], one, strict=True):
         assert table.equal(torch.from_numpy(class_table(hard.numpy(), y.numpy(), 4, 3)).double())
@@ -178,10 +182,22 @@ def test_more_weight_on_links_beyond_classes_leaves_less_of_them(planted: Data) 
     uniform = torch.rand(600, generator=torch.Generator().manual_seed(1)).double()
     found = []
     for weight in (0.0, 0.3, 1.0):
-        codes, used = _within(1.0, weight, p, classes, links, uniform)
-        assert used == weight, "no more than the least where the limit holds"
+        codes = _within(1.0, weight, p, classes, links, uniform)
         found.append((matched_aucs(codes.numpy(), links.numpy(), planted.y.numpy()) or (0.0,))[0])
-    assert found[0] > found[1] + 0.01 > found[2]
+    assert found[0] > found[1] + 0.01
+    assert found[1] > found[2]
+    for limit in (0.72, 0.6):
+        codes = _within(limit, 0.0, p, classes, links, uniform)
+        assert link_auc(codes, links) <= limit, "by J' alone, or by both terms"
+        assert link_auc(_within(limit, 1.0, p, classes, links, uniform), links) <= limit
+    lowest = _within(0.5, 0.0, p, classes, links, uniform)
+    assert link_auc(lowest, links) < 0.6, "a limit that cannot be held is come near"
+
+
+def link_auc(codes: Tensor, links: Tensor) -> float:
+    table = link_table(codes.numpy(), links.numpy(), 3)
+    nonlinks = pair_table(codes.numpy(), 3) - table
+    return best_auc(unordered(table).astype(float), unordered(nonlinks).astype(float))
 
 
 def test_links_and_a_class_are_hidden_at_once(planted: Data) -> None:

@@ -27,13 +27,13 @@ from graphveil.audit.attacks import (
     scaled,
     standardised,
 )
+from graphveil.audit.cache import SHARED, AnswerCache
 from graphveil.audit.certify import codes_certificate, is_discrete, limits_on_test, row_codes
 from graphveil.audit.embeddings import check_embeddings, rows_digest, shape_flags
 from graphveil.audit.finding import Finding, together
 from graphveil.audit.learners import Rows
 from graphveil.audit.map import draw
 from graphveil.audit.metrics import Integers
-from graphveil.audit.remembered import SHARED, Remembered
 from graphveil.audit.result import Audit, Context
 from graphveil.audit.secret import LinkSecret, NodeSecret, Secret, link_secret, node_secret
 from graphveil.data import UNKNOWN, Split, check_graph, digest
@@ -55,14 +55,14 @@ class Effort:
         time_budget: seconds; an attack that is not expected to end by then is left out, and the costliest come last.
         started: when the clock was started, by `time.perf_counter`; now, if not said.
         on_attack: called with (name, done, total) before each attack.
-        remembered: a folder for the answers of attacks on controls, which are the same for all embeddings of a graph.
+        cache: a folder for the answers of our panel on controls that are the same for all embeddings of a graph.
     """
 
     jobs: int = 1
     time_budget: float | None = None
     on_attack: Callable[[str, int, int], None] | None = None
     started: float | None = None
-    remembered: Path | None = None
+    cache: Path | None = None
 
 
 def audit(
@@ -119,9 +119,11 @@ def audit(
         chosen = on_features if name == "raw features" else on_z
         tasks += [Task(name, attack, other) for attack in [*_counting(attacks, asked, row_codes(other)), *chosen]]
     effort = effort or Effort()
-    about = f"{digest(graph)}/{split.digest()}/{secret}/{_matched_by(context)}/{seed}"
-    answers = None if effort.remembered is None else Remembered(effort.remembered, about)
-    findings, dropped = run(tasks, asked, seed, effort, answers)
+    cache = None
+    if effort.cache is not None and (attacks is None or attacks == "full"):
+        about = f"{digest(graph)}/{split.digest()}/{secret}/{_matched_by(context)}/{seed}"
+        cache = AnswerCache(effort.cache, about)
+    findings, dropped = run(tasks, asked, seed, effort, cache)
     by_subject: dict[str, list[Finding]] = {}
     for finding in findings:
         by_subject.setdefault(finding.subject, []).append(finding)
@@ -168,17 +170,17 @@ class Task:
     attack: Attack
     rows: Rows
 
-    def __call__(self, secret: Secret, seed: int, remembered: Remembered | None = None) -> Finding:
-        """The attack's answers: from the last time if they are remembered."""
-        started = time.perf_counter()
-        answers = None if remembered is None else remembered.read(self.subject, self.attack.name, self.rows)
+    def __call__(self, secret: Secret, seed: int, cache: AnswerCache | None = None) -> Finding:
+        """What the attack answers, or answered before; then it took no time."""
+        name, needs, seconds = self.attack.name, self.attack.needs, 0.0
+        answers = None if cache is None else cache.read(self.subject, self.attack, self.rows, secret)
         if answers is None:
-            answers = self._attack(secret, seed)
-            if remembered is not None:
-                remembered.write(self.subject, self.attack.name, self.rows, answers)
-        check_answers(answers, self.attack, secret)
-        seconds = time.perf_counter() - started
-        return Finding(self.subject, self.attack.name, self.attack.needs, secret, answers, seconds)
+            started = time.perf_counter()
+            answers = check_answers(self._attack(secret, seed), self.attack, secret)
+            seconds = time.perf_counter() - started
+            if cache is not None:
+                cache.write(self.subject, self.attack, self.rows, answers)
+        return Finding(self.subject, name, needs, secret, answers, seconds)
 
     def _attack(self, secret: Secret, seed: int) -> Answers:
         """On one thread of BLAS and torch, so that the answers do not depend on how many there are."""
@@ -192,12 +194,12 @@ class Task:
 
 
 def run(
-    tasks: Sequence[Task], secret: Secret, seed: int, effort: Effort, answers: Remembered | None = None
+    tasks: Sequence[Task], secret: Secret, seed: int, effort: Effort, cache: AnswerCache | None = None
 ) -> tuple[list[Finding], list[str]]:
     """All findings, and the names of the attacks that there was no time for.
 
     Args:
-        answers: to controls that are the same for all embeddings.
+        cache: of controls that are the same for all embeddings.
     """
     started, dropped = effort.started or time.perf_counter(), list[str]()
     pace: list[tuple[float, float]] = []  # cost and seconds of what is done
@@ -212,7 +214,7 @@ def run(
                 continue
             if effort.on_attack is not None:
                 effort.on_attack(_title(task), number, len(tasks))
-            yield delayed(task)(secret, seed, answers if task.subject in SHARED else None)
+            yield delayed(task)(secret, seed, cache if task.subject in SHARED else None)
 
     costs = {(task.subject, task.attack.name): task.attack.cost for task in tasks}
     findings: list[Finding] = []
@@ -220,7 +222,8 @@ def run(
     with kept_from_workers():
         found = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(in_time())
     for finding in found:
-        pace.append((costs[finding.subject, finding.attack], finding.seconds / jobs))
+        if finding.seconds > 0:
+            pace.append((costs[finding.subject, finding.attack], finding.seconds / jobs))
         findings.append(finding)
     return findings, dropped
 

@@ -178,7 +178,9 @@ class Audit:
             alone = self.controls.get("public graph")
             return strongest(alone).headline if alone else None
         y = self.secret.classes
-        return None if y is None else self._auc_of_classes(_class_pair_scores(y, self.secret.known))
+        if y is None or (y == UNKNOWN).all():
+            return None
+        return self._auc_of_classes(_class_pair_scores(y, self.secret.known))
 
     @cached_property
     def equal_classes(self) -> Estimate | None:

@@ -45,7 +45,9 @@ def reproduce(
     encoder: Annotated[list[str] | None, typer.Option(help="gcn, gat or hgcn; may be repeated.")] = None,
     variant: Annotated[
         list[str] | None,
-        typer.Option(help="unprotected, published, minimax, club, codes, gap, gap-class or rr; may be repeated."),
+        typer.Option(
+            help="unprotected, published, minimax, club, codes, matched, gap, gap-class or rr; may be repeated."
+        ),
     ] = None,
     seeds: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Seeds 0, 1, ... (default: the experiment's own, 10).")

@@ -32,7 +32,7 @@ from graphveil.models.layers import Features
 from graphveil.models.sparse import Pattern, SparseMatrix
 from graphveil.models.student import Student
 from graphveil.randomness import generator, global_stream
-from graphveil.training.inputs import features, fitting_scaling
+from graphveil.training.inputs import applicable_scaling, features
 from graphveil.training.prediction import calibration
 from graphveil.training.targets import NodeClasses, class_utility
 
@@ -78,7 +78,7 @@ def noisy_classes(
         )
     settings = settings or Aggregation()
     cpu = torch.device("cpu")
-    x = features(graph, [split], fitting_scaling("sum", graph), cpu)
+    x = features(graph, [split], applicable_scaling("sum", graph), cpu)
     target = class_utility(utility, graph, [split], cpu)
     links = split.message_pairs
     scale = noise_scale(epsilon, settings.delta(links.size(1)), settings.hops)

@@ -190,7 +190,7 @@ def finish(trained: Trained, folder: Path) -> None:
     graph = cell.graph()
     split = cell.parts(graph)
     utility = utility_of(cell.utility, score.utility, graph, split)
-    effort = Effort(remembered=folder.parent / "controls")
+    effort = Effort(cache=folder / "controls")
     told = {}
     for number, joint in enumerate(score.secrets):
         context = Context(joint.value, utility)

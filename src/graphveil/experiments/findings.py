@@ -6,7 +6,7 @@ from statistics import fmean
 
 from graphveil.errors import GraphveilError
 from graphveil.experiments.forms import beside_paper, markdown, percent
-from graphveil.experiments.goals import eighteen_cells, second_point
+from graphveil.experiments.goals import MATCHED, eighteen_cells, second_point
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import SECRET_MARGIN, UTILITY_MARGIN, Row
 from graphveil.files import write_text
@@ -105,7 +105,7 @@ def _unprotected(rows: Sequence[Row]) -> str:
 
 def _protocol(rows: Sequence[Row]) -> str:
     """Which objectives stand beside the paper's protected numbers, read by the paper's own protocol."""
-    judged = [row for row in rows if row.variant != "unprotected" and row.paper and row.utility.half is not None]
+    judged = [row for row in _defaults(rows) if row.paper and row.utility.half is not None]
     if not judged:
         return ""
     held = {
@@ -127,6 +127,11 @@ def _protocol(rows: Sequence[Row]) -> str:
         f" {', '.join(f'{len(these)} by `{name}`' for name, these in held.items())}; by any of them {len(had)}."
         + (f" Not by any; with `published`: {'; '.join(missing)}." if missing else "")
     )
+
+
+def _defaults(rows: Sequence[Row]) -> list[Row]:
+    """Protected rows, without the second operating point, which gives up utility on purpose."""
+    return [row for row in rows if row.variant not in ("unprotected", MATCHED)]
 
 
 def _sign(rows: Sequence[Row]) -> str:
@@ -178,8 +183,8 @@ def _default(rows: Sequence[Row]) -> str:
         if club.fresh.value < codes.fresh.value
     ]
     return (
-        f"**Our default.** A fresh attacker reads {_mean(pairs, 1, 'fresh')} % on average under `codes` and"
-        f" {_mean(pairs, 0, 'fresh')} % under `club`, at a utility of {_mean(pairs, 1, 'utility')} and"
+        f"**Our default.** The full panel reads {_mean(pairs, 1, 'fresh')} % on average under `codes`, and the quick"
+        f" one {_mean(pairs, 0, 'fresh')} % under `club`, at a utility of {_mean(pairs, 1, 'utility')} and"
         f" {_mean(pairs, 0, 'utility')} %; guessing reads {100 * fmean(codes.chance for _, codes in pairs):.1f} %."
         + (f" `club` is read less on {'; '.join(behind)}." if behind else "")
         + (" On average it is the better hider here, and the worse keeper." if _club_hides_and_loses(pairs) else "")
@@ -195,7 +200,7 @@ def _club_hides_and_loses(pairs: Sequence[tuple[Row, Row]]) -> bool:
 
 
 def _floor(rows: Sequence[Row]) -> str:
-    hidden = [row for row in rows if _hides_links(row) and row.floor is not None and row.variant != "unprotected"]
+    hidden = [row for row in _defaults(rows) if _hides_links(row) and row.floor is not None]
     useful = [row for row in hidden if row.paper and row.utility.value >= row.paper[0] - UTILITY_MARGIN["protected"]]
     if not useful:
         return ""

@@ -46,7 +46,7 @@ def _brief_of_own(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
     several = len(by_secret(rows)) > 1
     alike = len({(one.dataset, one.encoder, one.variant) for one in rows}) == 1
     columns = [
-        *([_level_name(rows)] if alike else ["cell", "variant, lambda"]),
+        *([_level_name(rows)] if alike else ["cell", f"variant, {_level_name(rows)}"]),
         "utility (guessing)",
         *(["secret"] if several else []),
         "adversary",

@@ -103,9 +103,10 @@ class SparseMatrix:
 
     def row_normalized(self, p: int = 1) -> "SparseMatrix":
         """Each row divided by its p-norm; empty rows stay empty."""
-        norm = _segment_sum(self.values.abs() ** p, self.pattern.crow) ** (1 / p)
+        norm = _segment_sum(self.values.double().abs() ** p, self.pattern.crow) ** (1 / p)
         smallest = torch.finfo(self.values.dtype).tiny
-        return self.with_values(self.values / norm.clamp(min=smallest).index_select(0, self.pattern.row))
+        scaled = self.values / norm.clamp(min=smallest).index_select(0, self.pattern.row)
+        return self.with_values(scaled.to(self.values.dtype))
 
     def repeated(self, times: int) -> "SparseMatrix":
         """The block-diagonal matrix of `times` copies."""

@@ -57,7 +57,7 @@ NODES_AT_ONCE = 2**16
 TABLE_SHARE = 0.05
 """How fast the running table of linked codes follows."""
 DRAWS = 2
-"""Of the classes that are not known, for counts of all nodes."""
+"""How often classes that may not be used are drawn from their prediction, for counts of all nodes."""
 PENALTY = 1.0
 """What a point of leakage that validation finds above the limit costs in the gain of the utility."""
 

@@ -7,12 +7,12 @@ An encoder that passes messages gives linked nodes alike answers. Three steps ta
    of that answer in a mixture with the first student's, whose memory of the encoder still says something of links.
 3. A channel: the nodes' distributions q over classes are moved by gradient steps on
 
-       - mean over nodes of p . q  +  beyond * J'  +  all * J
+       - mean over nodes of p . q  +  beyond * J'  +  every * J
 
    with J what linked codes say about links and J' what they say beyond classes (`graphveil.training.information`). It
    reads the links, so an attacker who holds the features may notice which nodes it changed. So the weights are the
-   smallest that hold the limit: at a trade-off of 1/2 the codes say no more about links than the true classes do, if
-   two nodes' are compared. That much is implied by keeping the classes. J' alone costs the least accuracy; J, which
+   smallest that hold the limit: at a trade-off of 1/2 the codes say no more about links than comparing the true
+   classes of two nodes does. That much is implied by keeping the classes. J' alone costs the least accuracy; J, which
    moves the classes themselves, is added only where J' cannot hold the limit.
 
 The code of a node is its class, drawn once from q by a key and the node's id. Classes that are hidden beside the links
@@ -20,7 +20,7 @@ cost the students what they say about them.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -78,11 +78,10 @@ class Lesson:
 
 @dataclass(frozen=True, eq=False)
 class Distilled:
-    """A student for nodes that come later, the codes of the nodes of now, (n,), and the channel's weight of J'."""
+    """A student for nodes that come later, and the codes of the nodes of now, (n,)."""
 
     student: Student
     codes: Tensor
-    weight: float
 
 
 def distil(lesson: Lesson, links: Tensor, tradeoff: float, crossfit: float, uniform: Tensor) -> Distilled:
@@ -95,17 +94,17 @@ def distil(lesson: Lesson, links: Tensor, tradeoff: float, crossfit: float, unif
     p = lesson.p
     student = _taught(lesson, torch.arange(len(p)), "all")
     if tradeoff == 1:
-        return Distilled(student, p.argmax(dim=-1), 0.0)
+        return Distilled(student, p.argmax(dim=-1))
     limit = link_limit(p, lesson.y, links, tradeoff)
     if lesson.structural:
-        return Distilled(student, *_within(limit, lesson.link_weight, p, p, links, uniform))
+        return Distilled(student, _within(limit, lesson.link_weight, p, p, links, uniform))
     crossfitted = torch.empty_like(p)
     fold = torch.randint(FOLDS, (len(p),), generator=generator(lesson.seed, "distil", "folds"))
     for number in range(FOLDS):
         learned, held = (fold != number).nonzero().flatten(), (fold == number).nonzero().flatten()
         crossfitted[held] = _answers(_taught(lesson, learned, number), lesson.x)[held]
     mixed = torch.lerp(_answers(student, lesson.x), crossfitted, crossfit)
-    return Distilled(student, *_within(limit, lesson.link_weight, mixed, p, links, uniform))
+    return Distilled(student, _within(limit, lesson.link_weight, mixed, p, links, uniform))
 
 
 def link_limit(p: Tensor, y: Tensor, links: Tensor, tradeoff: float) -> float:
@@ -127,10 +126,10 @@ def link_limit(p: Tensor, y: Tensor, links: Tensor, tradeoff: float) -> float:
     return 0.5 + max(alike - by_chance, 0.0) / 2 * tradeoff / max(1 - tradeoff, 1e-12)
 
 
-def _within(
-    limit: float, least: float, p: Tensor, classes: Tensor, links: Tensor, uniform: Tensor
-) -> tuple[Tensor, float]:
-    """Codes whose AUC for links is at most `limit`, by the weakest channel that is found, and its weight of J'.
+def _within(limit: float, least: float, p: Tensor, classes: Tensor, links: Tensor, uniform: Tensor) -> Tensor:
+    """Codes whose AUC for links is at most `limit`, by the weakest channel that is found.
+
+    At a trade-off near 0 none may hold the limit; the codes are then those of the strongest channel.
 
     Args:
         least: the smallest weight of J'.
@@ -146,21 +145,28 @@ def _within(
         nonlinks = pair_table(own, p.size(1)) - table
         return best_auc(unordered(table).astype(float), unordered(nonlinks).astype(float)) <= limit
 
+    def weakest(channel: Callable[[float], Tensor], low: float, high: float) -> Tensor:
+        """By bisection; the strongest holds the limit."""
+        codes = channel(high)
+        for _ in range(SEARCHES):
+            tried = math.sqrt(low * high)
+            found = channel(tried)
+            if holds(found):
+                codes, high = found, tried
+            else:
+                low = tried
+        return codes
+
     codes = channel(least, 0.0) if least > 0 else p.argmax(dim=-1)
     if holds(codes):
-        return codes, least
-    strongest, low = max(STRONGEST, least), max(WEAKEST, least)
-    both = not holds(channel(strongest, 0.0))
-    low, high = (WEAKEST, STRONGEST) if both else (low, strongest)
-    codes, weight = channel(max(high, least), high if both else 0.0), high
-    for _ in range(SEARCHES):
-        tried = math.sqrt(low * high)
-        found = channel(max(tried, least), tried if both else 0.0)
-        if holds(found):
-            codes, weight, high = found, tried, tried
-        else:
-            low = tried
-    return codes, weight
+        return codes
+    strongest = max(STRONGEST, least)
+    if holds(channel(strongest, 0.0)):
+        return weakest(lambda weight: channel(weight, 0.0), max(WEAKEST, least), strongest)
+    codes = channel(strongest, STRONGEST)
+    if not holds(codes):
+        return codes
+    return weakest(lambda weight: channel(max(weight, least), weight), WEAKEST, STRONGEST)
 
 
 def _channel(

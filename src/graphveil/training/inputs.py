@@ -20,6 +20,8 @@ SCALINGS = ("none", "sum", "length")
 """A row of features stays as it is, is divided by its sum, or gets a Euclidean length of `LENGTH`."""
 LENGTH = 4.0
 """That of about 16 words: with shorter rows a GCN for links learned too little, with longer ones not steadily."""
+FEWEST_COLUMNS = 16
+"""With fewer, rows are not scaled to a length."""
 
 
 def features(graph: Data, splits: Sequence[Split], scaling: str, device: torch.device) -> Features:
@@ -45,10 +47,15 @@ def features(graph: Data, splits: Sequence[Split], scaling: str, device: torch.d
     return x if runs == 1 else x.expand(runs, -1, -1)
 
 
-def fitting_scaling(scaling: str, graph: Data) -> str:
-    """The scaling that is asked for; but where a feature is negative, no row is divided by its sum."""
+def applicable_scaling(scaling: str, graph: Data) -> str:
+    """The scaling that is asked for, or "none" where it would destroy features.
+
+    A row with a negative feature has no sum to be divided by, and of few columns the length is much of what they say.
+    """
     x: Tensor = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
-    return "none" if scaling == "sum" and x.numel() and bool(x.min() < 0) else scaling
+    has_negative = x.numel() > 0 and bool(x.min() < 0)
+    destroys = {"none": False, "sum": has_negative, "length": graph.x.size(1) < FEWEST_COLUMNS}
+    return "none" if destroys[scaling] else scaling
 
 
 def adjacency(graph: Data, splits: Sequence[Split], device: torch.device) -> Adjacency:

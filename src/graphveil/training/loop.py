@@ -48,7 +48,7 @@ class Problem:
 
     @cached_property
     def hides(self) -> bool:
-        """Whether some run hides something; asked once, because a round that a GPU records must not read from it."""
+        """Whether some run hides something; kept, because a recorded round must not copy to the host."""
         return bool(self.secrets) and bool((self.tradeoff < 1).any())
 
 

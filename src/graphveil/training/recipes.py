@@ -25,8 +25,8 @@ class Recipe:
         hidden_channels, out_channels, dropout: of the encoder; `encoder_options` are passed on to it as well.
         head: the utility's head.
         weight_decay: on the encoder's weights. clip: largest gradient norm of any of the three players.
-        scaling: of each node's features: "sum" divides them by their sum, if none is negative, "length" makes them a
-            vector of length 4, "none" leaves them as they are.
+        scaling: of each node's features: "sum" divides them by their sum, if none is negative; "length" makes them a
+            vector of Euclidean length 4, if they are 16 or more; "none" leaves them as they are.
         patience: rounds without a better validation score before stopping.
         warmup: rounds before the first may be selected when something is hidden; the adversary is still naive then.
         evaluate_every: rounds between two looks at the validation part.

@@ -34,9 +34,9 @@ class Replay:
         self._calls += 1
 
     def _recorded(self) -> torch.cuda.CUDAGraph:
-        """What the function does, which is not done here.
+        """Record the function without running it.
 
-        An earlier graph whose memory Python frees in the meantime would break the recording off.
+        Recording fails if Python frees the memory of an earlier graph meanwhile.
         """
         graph, was_enabled = torch.cuda.CUDAGraph(), gc.isenabled()
         gc.collect()
