@@ -44,7 +44,7 @@ def test_numbers_are_those_of_the_rows() -> None:
     )
     assert "(`minimax`) that adversary reads 31.0 % on average over the cells, a fresh one 81.0 %" in text
     assert "In 1 of 5 rows the audit flags some of the runs" in text
-    assert "reads 39.0 % on average under `codes` and 37.0 % under `club`" in text
+    assert "reads 39.0 % on average under `codes`, and the quick one 37.0 % under `club`" in text
     assert "`club` is read less on cora gcn (37.0 to 39.0)" in text
     for absent in ("The floor", "ends of the figure", "50 exactly", "Table 3", "\n\n\n"):
         assert absent not in text
