@@ -14,7 +14,8 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import negative_sampling, scatter
 
 from graphveil import Recipe, Split
-from graphveil.training.inputs import LENGTH
+from graphveil.models import SparseMatrix
+from graphveil.training.inputs import features
 
 
 class PlainGCN(nn.Module):
@@ -137,9 +138,8 @@ class PlainTraining:
     """Algorithm 1 (links kept, labels hidden) with the vCLUB term, a linear adversary and 20 labels a class."""
 
     def __init__(self, graph: Data, split: Split, encoder: str, recipe: Recipe, device: torch.device) -> None:
-        x = graph.x.to_dense() if graph.x.layout == torch.sparse_csr else graph.x
-        p, length = {"none": (0, 1.0), "sum": (1, 1.0), "length": (2, LENGTH)}[recipe.scaling]
-        self.x = (length * F.normalize(x, p=p, dim=1) if p else x).to(device)
+        x = features(graph, [], recipe.scaling, device)
+        self.x = x.to_dense() if isinstance(x, SparseMatrix) else x
         self.edge_index = split.message_edge_index.to(device)
         self.links = split.train_links.to(device)
         self.nodes, self.y = split.train_nodes.to(device), graph.y[split.train_nodes].to(device)

@@ -37,6 +37,11 @@ def uniform_by_name(key: str, names: Sequence[str]) -> Tensor:
     return (hashed_names(key, names) >> 10).double() / 2**53
 
 
+def draw(shares: Tensor, uniform: Tensor) -> Tensor:
+    """A class for each distribution (..., C) from one number of [0, 1) each, (...) int64."""
+    return (shares.double().cumsum(dim=-1) < uniform[..., None]).sum(dim=-1).clamp(max=shares.size(-1) - 1)
+
+
 @contextmanager
 def global_stream(seed: int, *names: str | int) -> Iterator[None]:
     """Inside, torch's global generators (dropout, initialisation) run on this stream; after, as they were before."""

@@ -13,11 +13,12 @@ from graphveil.codes.measures import best_auc
 from graphveil.codes.tables import class_table, link_table, pair_table, unordered
 from graphveil.data import generate
 from graphveil.data.synthetic import GraphSpec
+from graphveil.randomness import draw
 from graphveil.training import codes as module
 from graphveil.training.book import code_shape, factor
 from graphveil.training.codes import Codes
 from graphveil.training.counts import allowed_gain, hidden_counts
-from graphveil.training.distil import _within, draw, link_limit
+from graphveil.training.distil import _within, link_limit
 from graphveil.training.loop import Training
 from graphveil.training.targets import NodeClasses, class_secret
 from graphveil.veil import start

@@ -23,7 +23,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 from graphveil.codes.merge import Counts
 from graphveil.models.codes import CodeShape, PairTable, hard_codes, soft_codes
 from graphveil.models.sparse import Adjacency, SparseMatrix
-from graphveil.randomness import generator
+from graphveil.randomness import draw, generator
 from graphveil.training.counts import (
     allowed_gain,
     code_shares,
@@ -266,8 +266,7 @@ def _drawn(target: NodeClasses, predicted: Tensor, seeds: Sequence[int]) -> Tens
     nodes = predicted.size(-2)
     uniform = [torch.rand(DRAWS, nodes, generator=generator(seed, "codes", "drawn", target.name)) for seed in seeds]
     places = torch.stack(uniform, dim=1).view(DRAWS, *predicted.shape[:-1]).to(predicted.device)
-    below = predicted.double().cumsum(dim=-1) < places[..., None]
-    drawn = below.sum(dim=-1).clamp(max=target.num_classes - 1)
+    drawn = draw(predicted, places)
     for part in (target.train_examples, target.val):
         drawn.view(DRAWS, -1)[:, part.index.flatten()] = part.y.flatten()
     return drawn

@@ -31,7 +31,7 @@ from graphveil.codes.tables import link_table, pair_table, unordered
 from graphveil.models.layers import Features
 from graphveil.models.sparse import Pattern, SparseMatrix
 from graphveil.models.student import Student
-from graphveil.randomness import generator, global_stream
+from graphveil.randomness import draw, generator, global_stream
 from graphveil.training.information import (
     class_information,
     class_table,
@@ -193,11 +193,6 @@ def _channel(
         loss.backward()
         optimizer.step()
     return draw(logits.detach().softmax(dim=-1), uniform)
-
-
-def draw(q: Tensor, uniform: Tensor) -> Tensor:
-    """A code for each node from its distribution (n, C) and one number of [0, 1), (n,)."""
-    return (q.double().cumsum(dim=-1) < uniform[:, None]).sum(dim=-1).clamp(max=q.size(-1) - 1)
 
 
 def _taught(lesson: Lesson, nodes: Tensor, *names: str | int) -> Student:

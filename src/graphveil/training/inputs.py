@@ -36,14 +36,16 @@ def features(graph: Data, splits: Sequence[Split], scaling: str, device: torch.d
         return (found[0] if len(found) == 1 else torch.stack(found)).to(device)
     runs = max(1, len(splits))
     x: Tensor = graph.x.float()
-    p, length = {"none": (0, 1.0), "sum": (1, 1.0), "length": (2, LENGTH)}[scaling]
+    p, length = (2, LENGTH) if scaling == "length" else (1, 1.0)
     if x.layout == torch.sparse_csr:
         matrix = SparseMatrix.from_csr(x).to(device)
-        if p:
+        if scaling != "none":
             matrix = matrix.row_normalized(p)
             matrix = matrix.with_values(length * matrix.values)
         return matrix.repeated(runs)
-    x = length * F.normalize(x.to(device), p=p, dim=1) if p else x.to(device)
+    x = x.to(device)
+    if scaling != "none":
+        x = length * F.normalize(x, p=p, dim=1)
     return x if runs == 1 else x.expand(runs, -1, -1)
 
 
