@@ -422,19 +422,19 @@ class Veil:
 
     def _distilled_codes(self, graph: Data, split: Split) -> CodeBook:
         """The encoder's classes, as a student that sees no links would have them."""
-        cpu = torch.device("cpu")
-        utility = class_utility(self.utility, graph, [split], cpu)
-        z, head = self._encoded(graph, split), self.modules_["utility"].cpu()
+        device = pick_device(self.device)
+        utility = class_utility(self.utility, graph, [split], device)
+        z, head = self._encoded(graph, split).to(device), self.modules_["utility"].to(device)
         temperature = calibration(answers(utility, head, z, utility.val), utility.val.y)
         with torch.no_grad():
             p = (head(z) / temperature).softmax(dim=-1)
-        y = torch.full((graph.x.size(0),), UNKNOWN)
+        y = torch.full((graph.x.size(0),), UNKNOWN, device=device)
         for part in (utility.train_examples, utility.val):
             y[part.index] = part.y
         lesson = Lesson(
             p=p,
             y=y,
-            x=features(graph, [split], self.scaling_, cpu),
+            x=features(graph, [split], self.scaling_, device),
             in_channels=self.in_channels_,
             structural=is_structural(graph),
             secrets=self._other_secrets(graph, split),
@@ -444,21 +444,23 @@ class Veil:
             seed=self.seed,
         )
         uniform = uniform_by_name(self._key(), node_ids(graph).cast(pa.string()).to_pylist())
-        found = distil(lesson, split.message_pairs, self.tradeoff, self.recipe.crossfit, uniform)
+        links = split.message_pairs.to(device)
+        with self.repeatable():
+            found = distil(lesson, links, self.tradeoff, self.recipe.crossfit, uniform.to(device))
         self.modules_["student"] = found.student
         numbers, signs = torch.arange(utility.num_classes), torch.ones(utility.num_classes)
         return CodeBook.of(numbers, torch.eye(len(numbers)), signs, _node_names(graph), found.codes)
 
     def _other_secrets(self, graph: Data, split: Split) -> list[Tensor]:
         """The classes, known or predicted, of what is hidden beside the links, (n, classes) each."""
-        cpu = torch.device("cpu")
+        device = pick_device(self.device)
         names = [name for name in self.secrets if name != "links"]
         problem = Problem(
-            x=features(graph, [split], self.scaling_, cpu),
-            adjacency=adjacency(graph, [split], cpu),
-            utility=utility_target(self.utility, graph, [split], cpu),
-            secrets=[class_secret(name, graph, [split], self.adversary.knows, cpu) for name in names],
-            tradeoff=torch.tensor(self.tradeoff, dtype=torch.float64),
+            x=features(graph, [split], self.scaling_, device),
+            adjacency=adjacency(graph, [split], device),
+            utility=utility_target(self.utility, graph, [split], device),
+            secrets=[class_secret(name, graph, [split], self.adversary.knows, device) for name in names],
+            tradeoff=torch.tensor(self.tradeoff, dtype=torch.float64, device=device),
         )
         return [classes.shares for classes in known_classes(problem, self.in_channels_, [self.seed])]
 

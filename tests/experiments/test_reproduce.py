@@ -67,8 +67,8 @@ def test_every_file_loads_and_runs_one_round_on_a_small_graph(name: str, tmp_pat
             result = read_result(cell, tmp_path)
             assert result is not None
             assert list(result["secrets"]) == experiment.secrets
-            assert all(papers_attacker(name) in told["attacks"] for name, told in result["secrets"].items())
-            for told in result["secrets"].values():
+            for secret, told in result["secrets"].items():
+                assert variant != "unprotected" or papers_attacker(secret) in told["attacks"]
                 assert told["with_features"] is None, "the quick panel has no attackers with features"
                 assert told["certificate"] is None or variant in ("codes", "matched")
 

@@ -42,6 +42,8 @@ from graphveil.interrupts import kept_from_workers
 from graphveil.randomness import stream
 
 RESERVED = ("embeddings", "raw features", "public graph", CLASSES_AND_FEATURES, "guessing")
+EXAMPLES_PER_CELL = 50
+"""Known examples for each cell of a table of distinct rows, with which the quick panel learns from nothing else."""
 RAW_COLUMNS = 64
 """Raw features with more columns than this are reduced to it, by a singular value decomposition."""
 
@@ -81,7 +83,8 @@ def audit(
     Args:
         z: (num_nodes, channels), of any maker.
         secret: "labels", "links" or the name of a node attribute.
-        attacks: None or "full" for the whole panel, "quick" for a few, or attacks of your own: anything like
+        attacks: None or "full" for the whole panel, "quick" for a few (for z with very few distinct rows, a table of
+            them and distances), or attacks of your own: anything like
             `graphveil.audit.Attack`, and scikit-learn classifiers as they are.
         controls: other embeddings to attack in the same way, such as an untrained encoder's, by name.
         context: what only the maker of the embeddings knows.
@@ -97,7 +100,11 @@ def audit(
     context = context or Context()
     asked = the_secret(secret, graph, split, seed, context)
     panel = the_panel(attacks, asked)
-    tasks = [Task("embeddings", attack, rows) for attack in [*_counting(attacks, asked, codes), *panel]]
+    counting = _counting(attacks, asked, codes)
+    on_rows = panel
+    if attacks == "quick" and counting and _fills_tables(asked, codes):
+        on_rows = [attack for attack in panel if "secrets" not in attack.needs]
+    tasks = [Task("embeddings", attack, rows) for attack in [*counting, *on_rows]]
     others = {} if attacks == "quick" else {"raw features": raw_features(graph, seed)}
     on_z = [attack for attack in panel if "graph" not in attack.needs]
     on_features = on_z
@@ -283,6 +290,14 @@ def _counting(attacks: str | Sequence[Any] | None, secret: Secret, codes: Intege
     if not (attacks is None or isinstance(attacks, str)) or not is_discrete(codes):
         return []
     return links.counting() if isinstance(secret, LinkSecret) else nodes.counting()
+
+
+def _fills_tables(secret: Secret, codes: Integers) -> bool:
+    """Whether what is known fills every cell of a table of codes well, so that a learner has nothing to add to it."""
+    count = int(codes.max()) + 1
+    if isinstance(secret, LinkSecret):
+        return EXAMPLES_PER_CELL * count * (count + 1) // 2 <= len(secret.known.y)
+    return EXAMPLES_PER_CELL * count * secret.num_classes <= len(secret.known["all"].y)
 
 
 def _with_features(secret: Secret, z_columns: int) -> list[Attack]:

@@ -139,10 +139,12 @@ def row(
     variant, dataset, encoder, level = key
     is_peer = variant in experiment.peers
     told = [result["secrets"][secret] for result in results]
-    papers = [one["attacks"][papers_attacker(secret)] for one in told]
-    joint = [one["joint_rounded"] for one in told]
-    if secret == "links":
-        joint = [max(value, 1 - value) for value in joint]
+    if variant == "unprotected":
+        protocol = [one["attacks"][papers_attacker(secret)] for one in told]
+    else:
+        protocol = [one["joint_rounded"] for one in told]
+        if secret == "links":
+            protocol = [max(value, 1 - value) for value in protocol]
     floor = _over_all([one["floor"] for one in told])
     equal = _over_all([one["equal_classes"] for one in told])
     return Row(
@@ -153,7 +155,7 @@ def row(
         tradeoff=None if is_peer else level,
         seeds=len(results),
         utility=over_seeds([result["utility"] for result in results]),
-        protocol=over_seeds(papers if variant == "unprotected" else joint),
+        protocol=over_seeds(protocol),
         fresh=over_seeds([one["fresh"] for one in told]),
         fresh_attack=statistics.mode(one["fresh_attack"] for one in told),
         finer=_over_all([one["class_matched" if secret == "links" else "balanced"] for one in told]),

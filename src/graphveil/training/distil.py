@@ -39,6 +39,7 @@ from graphveil.training.information import (
     link_information_beyond,
 )
 from graphveil.training.players import Player, Streams
+from graphveil.training.replay import recorded
 
 FOLDS = 3
 STUDENT_STEPS = 150
@@ -52,7 +53,7 @@ WEAKEST, STRONGEST, SEARCHES = 1e-3, 2.0, 6
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What students learn from.
+    """What students learn from, on the device that they are taught on.
 
     Args:
         p: the encoder's calibrated probabilities, (n, C). y: known classes, (n,), -1 where there is none.
@@ -78,7 +79,7 @@ class Lesson:
 
 @dataclass(frozen=True, eq=False)
 class Distilled:
-    """A student for nodes that come later, and the codes of the nodes of now, (n,)."""
+    """A student for nodes that come later, and the codes of the nodes of now, (n,); both on the CPU."""
 
     student: Student
     codes: Tensor
@@ -92,19 +93,25 @@ def distil(lesson: Lesson, links: Tensor, tradeoff: float, crossfit: float, unif
         uniform: what the codes are drawn by, (n,) of [0, 1).
     """
     p = lesson.p
-    student = _taught(lesson, torch.arange(len(p)), "all")
+    student = _taught(lesson, torch.arange(len(p), device=p.device), "all")
     if tradeoff == 1:
-        return Distilled(student, p.argmax(dim=-1))
-    limit = link_limit(p, lesson.y, links, tradeoff)
-    if lesson.structural:
-        return Distilled(student, _within(limit, lesson.link_weight, p, p, links, uniform))
-    crossfitted = torch.empty_like(p)
-    fold = torch.randint(FOLDS, (len(p),), generator=generator(lesson.seed, "distil", "folds"))
+        codes = p.argmax(dim=-1)
+    else:
+        kept = p if lesson.structural else _mixed(lesson, student, crossfit)
+        limit = link_limit(p, lesson.y, links, tradeoff)
+        codes = _within(limit, lesson.link_weight, kept, p, links, uniform)
+    return Distilled(student.cpu(), codes.cpu())
+
+
+def _mixed(lesson: Lesson, student: Student, crossfit: float) -> Tensor:
+    """A student's answers mixed with cross-fitted ones, (n, C)."""
+    crossfitted = torch.empty_like(lesson.p)
+    fold = torch.randint(FOLDS, (len(lesson.p),), generator=generator(lesson.seed, "distil", "folds"))
+    fold = fold.to(lesson.p.device)
     for number in range(FOLDS):
         learned, held = (fold != number).nonzero().flatten(), (fold == number).nonzero().flatten()
         crossfitted[held] = _answers(_taught(lesson, learned, number), lesson.x)[held]
-    mixed = torch.lerp(_answers(student, lesson.x), crossfitted, crossfit)
-    return Distilled(student, _within(limit, lesson.link_weight, mixed, p, links, uniform))
+    return torch.lerp(_answers(student, lesson.x), crossfitted, crossfit)
 
 
 def link_limit(p: Tensor, y: Tensor, links: Tensor, tradeoff: float) -> float:
@@ -140,7 +147,7 @@ def _within(limit: float, least: float, p: Tensor, classes: Tensor, links: Tenso
         return _channel(p, classes, adjacency, beyond, every, uniform)
 
     def holds(codes: Tensor) -> bool:
-        own, pairs = codes.numpy(), links.numpy()
+        own, pairs = codes.cpu().numpy(), links.cpu().numpy()
         table = link_table(own, pairs, p.size(1))
         nonlinks = pair_table(own, p.size(1)) - table
         return best_auc(unordered(table).astype(float), unordered(nonlinks).astype(float)) <= limit
@@ -181,34 +188,44 @@ def _channel(
     count = adjacency.values.numel()
     pairs = (classes.T @ (adjacency @ classes)) / count
     logits = (p + 1e-6).log().requires_grad_()
-    optimizer = torch.optim.Adam([logits], lr=CHANNEL_RATE)
-    for _ in range(CHANNEL_STEPS):
+    optimizer = torch.optim.Adam([logits], lr=CHANNEL_RATE, capturable=logits.is_cuda)
+
+    def step() -> None:
         q = logits.softmax(dim=-1)
         table = q.T @ (adjacency @ q) / count
         leaked = beyond * link_information_beyond(table, class_table(q, classes), pairs)
         if every > 0:
             leaked = leaked + every * link_information(table, q.mean(dim=0))
         loss = leaked - (p * q).sum(dim=-1).mean()
-        optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        optimizer.zero_grad()
+
+    once = recorded(step, p.device)
+    for _ in range(CHANNEL_STEPS):
+        once()
     return draw(logits.detach().softmax(dim=-1), uniform)
 
 
 def _taught(lesson: Lesson, nodes: Tensor, *names: str | int) -> Student:
     p, x = lesson.p, lesson.x
     with global_stream(lesson.seed, "distil", *names):
-        student = Student(lesson.in_channels, lesson.channels, p.size(1))
+        student = Student(lesson.in_channels, lesson.channels, p.size(1)).to(p.device)
     streams = Streams([lesson.seed], STUDENT_STEPS, p.device)
     player = Player("/".join(("student", *map(str, names))), student, streams, lr=0.01, clip=5.0, weight_decay=5e-4)
-    for step in range(STUDENT_STEPS):
-        streams.clock.fill_(step)
+
+    def step() -> None:
         log_q = student(x).log_softmax(dim=-1)
         loss = -(p[nodes] * log_q[nodes]).sum(dim=-1).mean()
         for shares in lesson.secrets:
             loss = loss + lesson.weight * class_information(class_table(log_q.exp(), shares))
         loss.backward()
         player.step()
+
+    once = recorded(step, p.device)
+    for number in range(STUDENT_STEPS):
+        streams.clock.fill_(number)
+        once()
     return student.eval()
 
 
@@ -223,4 +240,4 @@ def _adjacency(links: Tensor, num_nodes: int) -> SparseMatrix:
     row, col = torch.cat([links, links.flip(0)], dim=1)
     row, order = row.sort(stable=True)
     pattern = Pattern.from_rows(row, col[order], (num_nodes, num_nodes), symmetric=True)
-    return SparseMatrix(pattern, torch.ones(len(row)))
+    return SparseMatrix(pattern, torch.ones(len(row), device=row.device))

@@ -28,7 +28,7 @@ from graphveil.training.history import Record, Round, Told
 from graphveil.training.memory import kept_memory
 from graphveil.training.players import Player, Streams
 from graphveil.training.recipes import Recipe
-from graphveil.training.replay import Replay
+from graphveil.training.replay import recorded
 from graphveil.training.targets import Target, guessing
 
 
@@ -117,8 +117,7 @@ class Training:
 
         device = method.streams.clock.device
         self._all_ours = all(player.is_ours for player in method.players)
-        replayed = device.type == "cuda" and self._all_ours
-        self._do_round = Replay(self._one_round, device) if replayed else self._one_round
+        self._do_round = recorded(self._one_round, device) if self._all_ours else self._one_round
         logged = 1 + len(method.problem.secrets) + len(method.players)
         self._log = torch.full((recipe.rounds, logged, len(self.records)), torch.nan, device=device)
 

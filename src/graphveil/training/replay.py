@@ -13,6 +13,11 @@ WARM_UP = 3
 """Calls before recording; in them, libraries and optimisers allocate what they keep."""
 
 
+def recorded(function: Callable[[], None], device: torch.device) -> Callable[[], None]:
+    """The function for many calls: recorded on a GPU, as it is elsewhere."""
+    return Replay(function, device) if device.type == "cuda" else function
+
+
 class Replay:
     """A function without arguments or result that works in place on the same tensors in every call."""
 
@@ -28,12 +33,12 @@ class Replay:
             if self._calls < WARM_UP:
                 self._warm_up()
             elif self._graph is None:
-                self._graph = self._recorded()
+                self._graph = self._record()
             if self._graph is not None:
                 self._graph.replay()
         self._calls += 1
 
-    def _recorded(self) -> torch.cuda.CUDAGraph:
+    def _record(self) -> torch.cuda.CUDAGraph:
         """Record the function without running it.
 
         Recording fails if Python frees the memory of an earlier graph meanwhile.
