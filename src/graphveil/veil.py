@@ -43,7 +43,7 @@ from graphveil.models.stack import load_parts, of_run, stack
 from graphveil.models.student import Student
 from graphveil.randomness import global_stream, hashed_names, uniform_by_name
 from graphveil.training.adversarial import Adversarial
-from graphveil.training.book import code_shape, make_book
+from graphveil.training.book import code_shape, counts_degrees, make_book
 from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
 from graphveil.training.codes import Codes
 from graphveil.training.counts import allowed_gain, hidden_counts
@@ -344,8 +344,9 @@ class Veil:
         with global_stream(self.seed, "initialisation"):
             encoder = build_encoder(self.encoder, in_channels=self.in_channels_, **sizes, **recipe.encoder_options)
             if self.trains_codes:
-                coded = CodeEncoder(encoder, width, self.code_shape_, recipe.code_scale, recipe.code_degree)
-                return {"encoder": coded, "pairs": PairTable(self.code_shape_.codes)}
+                shape = self.code_shape_
+                coded = CodeEncoder(encoder, width, shape, recipe.code_scale, counts_degrees(recipe, shape))
+                return {"encoder": coded, "pairs": PairTable(shape.codes)}
             built = {"encoder": encoder, "utility": build_head(recipe.head, self.utility, width, classes["utility"])}
             if self.distils:
                 return built | {"student": Student(self.in_channels_, recipe.student_channels, classes["utility"])}

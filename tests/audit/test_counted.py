@@ -188,6 +188,21 @@ def test_planted_links_are_seen_by_certificate_and_panel() -> None:
     assert found.strongest.headline.value <= found.limits["auc"] + 1e-12
 
 
+@pytest.mark.parametrize(("count", "learns"), [(4, False), (60, True)])
+def test_the_quick_panel_only_counts_where_known_examples_fill_the_table(
+    town: Data, town_split: gv.Split, count: int, learns: bool
+) -> None:
+    """Both ways read what ten learners would; a control that is not discrete is attacked by learners as ever."""
+    random = np.random.default_rng(1)
+    codes = 2 * random.integers(0, count // 2, 1500) + np.where(random.random(1500) < 0.8, town.coin.numpy(), 0)
+    z, control = rows_of(codes), random.normal(size=(1500, 3))
+    found = gv.audit(z, town, town_split, "coin", "quick", controls={"noise": control})
+    assert ("MLP, all" in {finding.attack for finding in found.findings}) == learns
+    assert "table of distinct rows" in {finding.attack for finding in found.findings}
+    assert found.strongest.headline.value > 0.85
+    assert "MLP, all" in {finding.attack for finding in found.controls["noise"]}
+
+
 def test_an_embedding_that_is_not_discrete_has_no_certificate(town: Data, town_split: gv.Split) -> None:
     z = np.random.default_rng(0).normal(size=(1500, 3))
     assert certificate_of(z, town, town_split, "coin") is None

@@ -1,5 +1,6 @@
 """Training of codes: what it may see, what it hides, and that it is the same alone, in a batch, stopped and resumed."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -225,6 +226,13 @@ def test_the_number_of_codes_follows_nodes_and_classes(nodes: int, classes: int,
     assert code_shape(gv.Recipe(code_groups=2, code_size=4), nodes, classes).codes == 16
 
 
+def test_few_codes_are_not_spent_on_degrees(planted: Data, parts: gv.Split) -> None:
+    few, many = (gv.Veil(recipe=gv.Veil().recipe.but(rounds=1, code_size=size)) for size in (4, 5))
+    assert few.recipe.code_degree
+    assert few.fit(planted, parts).modules_["encoder"].degree is None
+    assert many.fit(planted, parts).modules_["encoder"].degree is not None
+
+
 def test_signed_rows_give_the_scores_back() -> None:
     scores = torch.randn(9, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     scores = scores + scores.T + 5 * torch.arange(9)[:, None] + 5 * torch.arange(9)[None]
@@ -242,11 +250,22 @@ def test_a_limit_for_links_by_hand() -> None:
     assert link_limit(p, nobody, torch.tensor([[0, 1], [1, 2]]), 0.5) == pytest.approx(0.5)
     assert link_limit(p, nobody, torch.tensor([[0, 2], [1, 3]]), 0.5) == pytest.approx(0.75)
     assert link_limit(p, nobody, torch.tensor([[0, 2], [1, 3]]), 0.0) == 0.5
-    many = torch.tensor([[0, 0], [1, 2]]).repeat(1, 30)  # half of them between nodes of one class
+    many = torch.tensor([[0, 0], [1, 2]]).repeat(1, 60)  # half of them between nodes of one class
     assert link_limit(p, y, many, 0.5) == pytest.approx(0.5)
-    assert link_limit(p, y, many[:, ::2], 0.5) == pytest.approx(0.75), "too few known: by the probabilities"
-    alike = torch.tensor([[0], [1]]).repeat(1, 60)
+    alike = torch.tensor([[0], [1]]).repeat(1, 120)
     assert link_limit(p, y, alike, 0.5) == pytest.approx(0.75)
+    assert link_limit(p, y, alike[:, :50], 0.5) == pytest.approx(0.75), "few of them: one class by its prediction"
+
+
+def test_a_limit_for_links_where_one_class_of_most_links_is_known() -> None:
+    """Three of four links lead to a node that is predicted to be of the same class; two nodes were sampled."""
+    p = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    y = torch.tensor([0, -1, 1, -1])
+    links = torch.tensor([[0, 0, 0, 2], [1, 1, 3, 3]]).repeat(1, 30)
+    alike = 0.75 - math.sqrt(0.75 * 0.25 / 2)
+    assert link_limit(p, y, links, 0.5) == pytest.approx(0.5 + max(alike - 0.5, 0) / 2)
+    certain = torch.tensor([[0, 2], [1, 3]]).repeat(1, 60)
+    assert link_limit(p, y, certain, 0.5) == pytest.approx(0.75)
 
 
 def test_codes_are_drawn_as_often_as_they_are_probable() -> None:

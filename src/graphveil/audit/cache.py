@@ -11,6 +11,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
+import graphveil
 from graphveil.audit.attacks import CLASSES_AND_FEATURES, Answers, Attack, check_answers
 from graphveil.audit.embeddings import rows_digest
 from graphveil.audit.learners import Rows
@@ -49,7 +50,8 @@ class AnswerCache:
             write_tensors(self._file(subject, attack, rows), tensors)
 
     def _file(self, subject: str, attack: Attack, rows: Rows) -> Path:
-        made_with = [f"{name} {version(name)}" for name in ("graphveil", "numpy", "scipy", "scikit-learn", "torch")]
+        others = [f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn", "torch")]
+        made_with = [f"graphveil {graphveil.__version__}", *others]
         seen = rows_digest(np.ascontiguousarray(rows))
         text = "/".join((str(REVISION), *made_with, self.about, subject, attack.name, seen))
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.safetensors"

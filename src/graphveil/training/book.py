@@ -26,6 +26,9 @@ LARGEST_SIZE = 6
 NODES_PER_CODE = 14
 """That there are at the least for every code an encoder may use, or two of each class; training leaves most empty."""
 
+CODES_FOR_DEGREES = 100
+"""Fewer codes than this are worth more for something else than for how many links a node has."""
+
 
 @dataclass(frozen=True, eq=False)
 class Book:
@@ -56,6 +59,11 @@ def code_shape(recipe: Recipe, num_nodes: int, num_classes: int) -> CodeShape:
     groups = recipe.code_groups
     size = round((num_nodes / max(NODES_PER_CODE, 2 * num_classes)) ** (1 / groups))
     return CodeShape(groups, min(max(size, 2), LARGEST_SIZE))
+
+
+def counts_degrees(recipe: Recipe, shape: CodeShape) -> bool:
+    """Whether a node's number of links counts in its code."""
+    return recipe.code_degree and shape.codes >= CODES_FOR_DEGREES
 
 
 def make_book(

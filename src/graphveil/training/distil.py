@@ -45,7 +45,7 @@ FOLDS = 3
 STUDENT_STEPS = 150
 CHANNEL_STEPS = 200
 CHANNEL_RATE = 0.1
-FEWEST_LINKS = 50
+FEWEST_LINKS = 100
 """Links between known classes that are enough to count on."""
 WEAKEST, STRONGEST, SEARCHES = 1e-3, 2.0, 6
 """The range of a channel's weight, and how often it is halved."""
@@ -118,15 +118,23 @@ def link_limit(p: Tensor, y: Tensor, links: Tensor, tradeoff: float) -> float:
     """The AUC that codes may have for links: at 1/2 that of comparing true classes, .5 at 0, anything near 1.
 
     How often linked nodes have the same class is counted on links between nodes of known classes. Where these are few,
-    probabilities take their place; they say too little, since what two of them have in common is not in their product.
+    it is counted on links from such a node to one whose class is predicted, and a standard error is taken off, with as
+    many samples as there are such nodes. (Message passing makes the predictions of linked nodes too much alike, and
+    errors make them too little; on tuning splits the two cancelled out.) Where such links are few as well, both classes
+    are predicted.
 
     Args:
         p: calibrated class probabilities, (n, C). y: known classes, (n,), -1 where there is none.
     """
     one, other = y[links]
     known = (one >= 0) & (other >= 0)
+    half = torch.cat([links, links.flip(0)], dim=1)
+    half = half[:, y[half[0]] >= 0]
     if int(known.sum()) >= FEWEST_LINKS:
         alike = float((one == other)[known].double().mean())
+    elif half.size(1) >= FEWEST_LINKS:
+        share = float((y[half[0]] == p[half[1]].argmax(dim=-1)).double().mean())
+        alike = share - math.sqrt(share * (1 - share) / len(half[0].unique()))
     else:
         alike = float((p[links[0]] * p[links[1]]).sum(dim=-1).mean())
     by_chance = float(p.mean(dim=0).square().sum())

@@ -34,7 +34,7 @@ class Recipe:
         code_groups, code_size: of `codes`: how many groups of how many values make a code; a size of None is chosen
             from the numbers of nodes and classes.
         code_scale, code_degree: of `codes`: what logits are multiplied by, and whether a node's number of links counts
-            in them.
+            in them; with fewer than 100 codes it never does.
         edge_dropout: of `codes`: the share of the links that messages do not pass along in a round.
         secret_weight: of `codes`: what a nat of a secret costs in nats of the utility, at a trade-off of 1/2; it is
             raised from `first_weight` over `ramp` rounds.
