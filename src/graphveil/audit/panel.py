@@ -43,7 +43,7 @@ from graphveil.randomness import stream
 
 RESERVED = ("embeddings", "raw features", "public graph", CLASSES_AND_FEATURES, "guessing")
 EXAMPLES_PER_CELL = 50
-"""Known examples for each cell of a table of distinct rows, with which the quick panel learns from nothing else."""
+"""With so many known examples to a cell of the table of distinct rows, the quick panel trains no learners on z."""
 RAW_COLUMNS = 64
 """Raw features with more columns than this are reduced to it, by a singular value decomposition."""
 
@@ -84,8 +84,8 @@ def audit(
         z: (num_nodes, channels), of any maker.
         secret: "labels", "links" or the name of a node attribute.
         attacks: None or "full" for the whole panel, "quick" for a few (for z with very few distinct rows, a table of
-            them and distances), or attacks of your own: anything like
-            `graphveil.audit.Attack`, and scikit-learn classifiers as they are.
+            them and distances), or attacks of your own: anything like `graphveil.audit.Attack`, and scikit-learn
+            classifiers as they are.
         controls: other embeddings to attack in the same way, such as an untrained encoder's, by name.
         context: what only the maker of the embeddings knows.
     """
@@ -101,10 +101,10 @@ def audit(
     asked = the_secret(secret, graph, split, seed, context)
     panel = the_panel(attacks, asked)
     counting = _counting(attacks, asked, codes)
-    on_rows = panel
+    on_embeddings = panel
     if attacks == "quick" and counting and _fills_tables(asked, codes):
-        on_rows = [attack for attack in panel if "secrets" not in attack.needs]
-    tasks = [Task("embeddings", attack, rows) for attack in [*counting, *on_rows]]
+        on_embeddings = [attack for attack in panel if "secrets" not in attack.needs]
+    tasks = [Task("embeddings", attack, rows) for attack in [*counting, *on_embeddings]]
     others = {} if attacks == "quick" else {"raw features": raw_features(graph, seed)}
     on_z = [attack for attack in panel if "graph" not in attack.needs]
     on_features = on_z
@@ -293,7 +293,7 @@ def _counting(attacks: str | Sequence[Any] | None, secret: Secret, codes: Intege
 
 
 def _fills_tables(secret: Secret, codes: Integers) -> bool:
-    """Whether what is known fills every cell of a table of codes well, so that a learner has nothing to add to it."""
+    """Whether the known examples are so many to a cell of the table of codes that a learner hardly adds to counting."""
     count = int(codes.max()) + 1
     if isinstance(secret, LinkSecret):
         return EXAMPLES_PER_CELL * count * (count + 1) // 2 <= len(secret.known.y)

@@ -27,7 +27,7 @@ NODES_PER_CODE = 14
 """That there are at the least for every code an encoder may use, or two of each class; training leaves most empty."""
 
 CODES_FOR_DEGREES = 100
-"""Fewer codes than this are worth more for something else than for how many links a node has."""
+"""With fewer codes, a node's number of links does not count in them: on small graphs that cost 2 to 5 points of AUC."""
 
 
 @dataclass(frozen=True, eq=False)
