@@ -77,8 +77,10 @@ def test_the_floor_and_the_ties() -> None:
 def test_the_ends_of_the_figures() -> None:
     figure = [hidden("codes", 0.62, 0.3, 0.3, tradeoff=0.0), replace(PLAIN, variant="codes", utility=exactly(0.9203))]
     text = findings({"table2": [PLAIN], "figure2": figure})
-    assert "At lambda 0 the utility is +12.0 to +12.0 points from guessing" in text
-    assert "at lambda 1 it is the unprotected run's to within 0.03 points" in text
+    assert "At lambda 0 the utility is +12.0 points (+12.0 to +12.0) from guessing." in text
+    assert "beside the unprotected encoder that moves the utility by +0.0 points" in text
+    peer = [replace(row, variant="rr") for row in figure]
+    assert "ends of the figure" not in findings({"table2": [PLAIN], "figure2": peer}), "a peer has no lambda"
 
 
 def test_results_hold_every_table_between_the_marks(tmp_path: Path) -> None:

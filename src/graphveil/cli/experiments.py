@@ -50,7 +50,7 @@ def reproduce(
         ),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Seeds 0, 1, ... (default: the experiment's own, 10).")
+        int | None, typer.Option(min=1, max=1000, help="Seeds 0, 1, ... (default: 5 for tables, 3 for figures).")
     ] = None,
     jobs: Jobs = None,
     device: Device = "cpu",

@@ -232,29 +232,22 @@ def _collapse(rows: Sequence[Row]) -> str:
 
 def _ends(rows: Sequence[Row], curve: Sequence[Row]) -> str:
     """What the figure says at lambda 0 and 1."""
+    curve, plain = _of(curve, "codes"), {_named(row): row for row in _of(rows, "unprotected")}
     said = []
     gains = [row.utility.value - row.utility_chance for row in curve if row.tradeoff == 0]
     if gains:
-        said.append(
-            f"at lambda 0 the utility is {100 * min(gains):+.1f} to {100 * max(gains):+.1f} points from guessing"
-        )
-    plain = {_named(row): row for row in _of(rows, "unprotected")}
-    apart = [
-        abs(row.utility.value - plain[_named(row)].utility.value)
+        said.append(f"At lambda 0 the utility is {_points(gains)} from guessing.")
+    costs = [
+        row.utility.value - plain[_named(row)].utility.value
         for row in curve
-        if row.tradeoff == 1 and _named(row) in plain and row.seeds == plain[_named(row)].seeds
+        if row.tradeoff == 1 and _named(row) in plain
     ]
-    if apart:
-        said.append(f"at lambda 1 it is the unprotected run's to within {100 * max(apart):.2f} points")
-    if not said:
-        return ""
-    text = "; ".join(said)
-    return (
-        f"**The ends of the figure.** {text[0].upper()}{text[1:]}. The encoder at lambda 0 hides and does nothing"
-        " else, but the utility's head still learns from whatever is left; one that learns as many nodes of each class"
-        " may well fall below naming the largest. Alone, a run at lambda 1 is the unprotected one bit for bit; in a"
-        " batch on a GPU sums come in another order, and a whole training makes more of that than rounding."
-    )
+    if costs:
+        said.append(
+            "At lambda 1 codes hide nothing, but they are still discrete: beside the unprotected encoder that moves the"
+            f" utility by {_points(costs)}."
+        )
+    return f"**The ends of the figure.** {' '.join(said)}" if said else ""
 
 
 def _of(rows: Sequence[Row], variant: str) -> list[Row]:
