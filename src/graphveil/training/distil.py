@@ -144,7 +144,8 @@ def link_limit(p: Tensor, y: Tensor, links: Tensor, tradeoff: float) -> float:
 def _within(limit: float, least: float, p: Tensor, classes: Tensor, links: Tensor, uniform: Tensor) -> Tensor:
     """Codes whose AUC for links is at most `limit`, by the weakest channel that is found.
 
-    At a trade-off near 0 none may hold the limit; the codes are then those of the strongest channel.
+    At a trade-off near 0 no channel may hold the limit. Then some nodes, drawn at random, get the most frequent class
+    instead of theirs, as many as it takes: at a limit of one half all of them.
 
     Args:
         least: the smallest weight of J'.
@@ -161,7 +162,7 @@ def _within(limit: float, least: float, p: Tensor, classes: Tensor, links: Tenso
         return best_auc(unordered(table).astype(float), unordered(nonlinks).astype(float)) <= limit
 
     def weakest(channel: Callable[[float], Tensor], low: float, high: float) -> Tensor:
-        """By bisection; the strongest holds the limit."""
+        """By bisection between `low`, which does not hold the limit, and `high`."""
         codes = channel(high)
         for _ in range(SEARCHES):
             tried = math.sqrt(low * high)
@@ -179,9 +180,15 @@ def _within(limit: float, least: float, p: Tensor, classes: Tensor, links: Tenso
     if holds(channel(strongest, 0.0)):
         return weakest(lambda weight: channel(weight, 0.0), max(WEAKEST, least), strongest)
     codes = channel(strongest, STRONGEST)
-    if not holds(codes):
-        return codes
-    return weakest(lambda weight: channel(max(weight, least), weight), WEAKEST, STRONGEST)
+    if holds(codes):
+        return weakest(lambda weight: channel(max(weight, least), weight), WEAKEST, STRONGEST)
+    largest, order = codes.mode().values, (uniform * 2**20).frac().argsort()  # an order that no class depends on
+
+    def keeping(share: float) -> Tensor:
+        return codes.index_fill(0, order[int(share * len(codes)) :], largest)
+
+    codes_of_few = weakest(keeping, 1.0, 1e-3)
+    return codes_of_few if holds(codes_of_few) else keeping(0.0)
 
 
 def _channel(
