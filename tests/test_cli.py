@@ -58,6 +58,7 @@ VERBS = [
     ["audit"],
     ["export"],
     ["embed"],
+    ["grid"],
     ["data", "show"],
     ["report"],
     ["sweep"],

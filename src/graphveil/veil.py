@@ -39,6 +39,7 @@ from graphveil.models import (
 )
 from graphveil.models.build import Spec, spec_name
 from graphveil.models.codes import CodeBook, CodeEncoder, CodeShape, PairTable, hard_codes
+from graphveil.models.grid import Grid
 from graphveil.models.stack import load_parts, of_run, stack
 from graphveil.models.student import Student
 from graphveil.randomness import global_stream, hashed_names, uniform_by_name
@@ -58,8 +59,8 @@ from graphveil.training.recipes import Adversary, Recipe, default_recipe
 from graphveil.training.score import Score, score, score_codes
 from graphveil.training.targets import answers, class_secret, class_utility, secret_target, utility_target
 
-SCHEMA = "graphveil/run/4"
-ALGORITHM = 6
+SCHEMA = "graphveil/run/5"
+ALGORITHM = 7
 """Counted up when the same configuration trains to another end: what was begun before cannot be gone on with."""
 CHECKPOINT_EVERY = 20
 
@@ -163,12 +164,15 @@ class Veil:
     def transform(self, graph: Data, split: Split | None = None) -> Tensor:
         """Embeddings z, (num_nodes, channels) float32 on the CPU, in the order of the graph's nodes.
 
+        Continuous ones lie on a grid, so that nothing is released below what is audited: see `graphveil.models.grid`.
+
         Args:
             split: pass messages along the split's message edges, as in training and in `score`; without a split they
                 pass along all links of the graph.
         """
         if self.objective != CODES:
-            return self._encoded(graph, split)
+            z: Tensor = self.modules_["grid"](self._encoded(graph, split))
+            return z
         codes = self.codes(graph, split)
         return self.book.rows[codes]
 
@@ -236,7 +240,7 @@ class Veil:
         if self.objective == CODES:
             return score_codes(self.codes(graph, split), self.book, utility, secrets)
         heads = {name: module.cpu() for name, module in self.modules_.items() if name != "encoder"}
-        return score(self._encoded(graph, split), heads, utility, secrets)
+        return score(self.transform(graph, split), heads, utility, secrets)
 
     def repeatable(self) -> AbstractContextManager[None]:
         """Inside, a GPU repeats itself bit for bit if the recipe asks for it."""
@@ -315,6 +319,8 @@ class Veil:
             if veil.objective == CODES:
                 veil.modules_.pop("pairs", None)  # of the training alone
                 veil.modules_["book"] = CodeBook(*shapes["book"])
+            else:
+                veil.modules_["grid"] = Grid(shapes["grid"])
             load_parts(veil.modules_, weights)
             veil.best_round_, veil.history_ = record["selected_round"], []
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
@@ -334,7 +340,9 @@ class Veil:
         """What the modules are built from, besides the configuration."""
         shapes = {"in_channels": self.in_channels_, "classes": self.classes_, "codes": asdict(self.code_shape_)}
         book = [] if "book" not in self.modules_ else self.book.sizes()
-        return shapes | {"graph_digest": self.graph_digest_, "scaling": self.scaling_, "book": book}
+        grid = self.modules_.get("grid")
+        columns = len(grid.steps) if isinstance(grid, Grid) else 0
+        return shapes | {"graph_digest": self.graph_digest_, "scaling": self.scaling_, "book": book, "grid": columns}
 
     def _build(self) -> dict[str, nn.Module]:
         """The modules that are trained, freshly initialised from the seed, and the student of links that are hidden."""
@@ -564,6 +572,8 @@ def _hand_over(veils: Sequence[Veil], training: Training, graph: Data, splits: S
         veil._keep(training, run, graph)
         if veil.objective == CODES:
             veil._release(graph, split, training.method, run)
+        else:
+            veil.modules_["grid"] = Grid.of(veil._encoded(graph, split))
 
 
 def versions() -> dict[str, str]:

@@ -10,7 +10,7 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 
-from graphveil.audit.embeddings import read_embeddings, shape_flags
+from graphveil.audit.embeddings import check_embeddings, read_embeddings, shape_flags, value_bits, whole_steps
 from graphveil.errors import GraphveilError
 
 Z = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
@@ -48,7 +48,7 @@ def write(path: Path) -> None:
 )
 def test_every_kind_of_file_gives_the_rows_in_the_order_of_the_nodes(name: str, tmp_path: Path) -> None:
     write(tmp_path / name)
-    np.testing.assert_allclose(read_embeddings(tmp_path / name, nodes(30)), Z / np.abs(Z).max(), atol=1e-6)
+    np.testing.assert_array_equal(read_embeddings(tmp_path / name, nodes(30)).astype(np.float32), Z)
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,7 @@ def test_a_pickle_inside_an_array_is_not_opened(tmp_path: Path) -> None:
 def test_half_precision_of_either_kind(tmp_path: Path) -> None:
     for kind in (torch.bfloat16, torch.float16):
         safetensors.torch.save_file({"z": torch.from_numpy(Z).to(kind)}, tmp_path / "z.safetensors")
-        np.testing.assert_allclose(
-            read_embeddings(tmp_path / "z.safetensors", nodes(30)), Z / np.abs(Z).max(), atol=1e-2
-        )
+        np.testing.assert_allclose(read_embeddings(tmp_path / "z.safetensors", nodes(30)), Z, atol=2e-2)
 
 
 def test_missing_files_and_ambiguous_archives(tmp_path: Path) -> None:
@@ -99,9 +97,9 @@ def test_missing_files_and_ambiguous_archives(tmp_path: Path) -> None:
 
 
 def test_dead_and_duplicated_dimensions() -> None:
-    assert shape_flags(Z) == []
+    assert shape_flags(np.rint(64 * Z)) == []
     bad = np.concatenate([Z, np.ones((30, 2), np.float32), -3 * Z[:, :1] + 1], axis=1)
-    flags = {flag.name: flag.sentence for flag in shape_flags(bad)}
+    flags = {flag.name: flag.sentence for flag in shape_flags(bad, discrete=True)}
     assert flags == {"dead dimensions": "2 of 6 never change", "duplicated dimensions": "1 of 6 repeat another"}
 
 
@@ -110,6 +108,35 @@ def test_rows_are_matched_by_the_nodes_own_ids(ids: list[object], text: list[str
     """Row r of the file is for node `text[r]`; 007 and 7 are two nodes."""
     (tmp_path / "z.csv").write_text("\n".join(["id,a", *(f"{name},{row + 1}" for row, name in enumerate(text))]))
     found = read_embeddings(tmp_path / "z.csv", pa.array(ids))
-    assert (found[:, 0] * 3).round().tolist() == [text.index(str(name)) + 1 for name in ids]
+    assert found[:, 0].tolist() == [text.index(str(name)) + 1 for name in ids]
     with pytest.raises(GraphveilError, match="each once"):
         read_embeddings(tmp_path / "z.csv", pa.array(["x", "y", "z"]))
+
+
+def test_checked_rows_lose_no_bit_and_are_the_same_when_checked_again() -> None:
+    for scale in (1.0, 3e30, 1e-30):
+        rows = check_embeddings(Z.astype(np.float64) * scale, 30)
+        assert np.abs(rows).max() < 1
+        np.testing.assert_array_equal(check_embeddings(rows, 30), rows)
+    rows = check_embeddings(Z, 30)
+    np.testing.assert_array_equal(rows * 2.0 ** np.frexp(np.abs(Z).max())[1], Z)
+
+
+def test_bits_of_values() -> None:
+    assert value_bits(np.array([0.0, 0.25, 1.75])) == 3
+    assert value_bits(np.array([5.0, 5.0])) == 0
+    assert value_bits(Z[:, 0].astype(np.float64)) > 16
+    steps = whole_steps(np.array([-0.5, 0.75, 0.0]))
+    assert steps is not None
+    assert steps.tolist() == [-2, 3, 0]
+    assert whole_steps(np.array([1e-300, 1e300])) is None
+    assert value_bits(np.array([1e-300, 1e300])) == 64
+
+
+def test_values_finer_than_a_grid_are_flagged() -> None:
+    (flag,) = shape_flags(Z)
+    assert flag.name == "not on a grid"
+    assert flag.sentence.startswith("3 of 3 dimensions have values of ")
+    assert "`graphveil grid`" in flag.sentence
+    assert shape_flags(Z, discrete=True) == []
+    assert shape_flags(np.rint(Z * 64) / 64) == []

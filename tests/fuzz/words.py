@@ -94,6 +94,7 @@ KNOWN: dict[str, list[dict[str, str]]] = {
         {"run": "run", "out": "new", "force": "", "pseudonyms": "key"},
     ],
     "embed": [{"run": "run", "graph": "edges.csv", "out": "new", "panel": "quick"}],
+    "grid": [{"file": "z.npy", "out": "new.npy"}],
     "report": [{"source": "run"}, {"source": "run/audit.json", "out": "new.html"}],
     "data show": [{"graph": "."}, {"graph": "karate"}],
 }

@@ -93,7 +93,7 @@ def test_a_run_that_was_not_audited_shows_its_certificate(tmp_path: Path) -> Non
     found = made.certificate()
     config = {"utility": "links", "secrets": ["labels"], "objective": "codes"}
     told = {"secret": "labels", "metric": "accuracy", "value": 0.4, "chance": 0.3}
-    record = {"schema": "graphveil/run/4", "config": config, "scores": {"utility": 0.9, "secrets": [told]}}
+    record = {"schema": "graphveil/run/5", "config": config, "scores": {"utility": 0.9, "secrets": [told]}}
     certificates = {"labels": found.to_dict() | {"sentence": found.sentence}, "town": None}
     made.write(tmp_path / "run.json", record | {"certificates": certificates})
     report(tmp_path, tmp_path / "report.html")
@@ -361,7 +361,7 @@ def test_wrong_experiments_and_histories(tmp_path: Path, show: Show) -> None:
             show(table2=whole | {"rows": [whole["rows"][0] | change]})
     with pytest.raises(GraphveilError, match="not every row has 3 texts"):
         show(table1=made.table1() | {"rows": [["one"]]}, table2=whole)
-    made.write(tmp_path / "run" / "run.json", {"schema": "graphveil/run/4", "config": {"utility": "links"}})
+    made.write(tmp_path / "run" / "run.json", {"schema": "graphveil/run/5", "config": {"utility": "links"}})
     (tmp_path / "run" / "history.parquet").write_bytes(b"PAR1 torn")
     with pytest.raises(GraphveilError, match=r"history\.parquet cannot be shown"):
         report(tmp_path / "run", tmp_path / "report.html")
@@ -388,7 +388,7 @@ def test_a_report_overwrites_no_result(tmp_path: Path) -> None:
 def test_a_run_with_two_secrets_shows_both_and_says_which_was_not_audited(tmp_path: Path) -> None:
     told = [{"secret": name, "metric": "accuracy", "value": 0.4, "chance": 0.3} for name in ("labels", "city")]
     config = {"utility": "links", "secrets": ["labels", "city"]}
-    record = {"schema": "graphveil/run/4", "graph": "/home/me/people", "config": config, "audited_as": "abc"}
+    record = {"schema": "graphveil/run/5", "graph": "/home/me/people", "config": config, "audited_as": "abc"}
     made.write(tmp_path / "run.json", record | {"scores": {"utility": 0.9, "secrets": told}})
     audit = made.audit() | {"origin": {"embeddings": "abc"}}
     made.write(tmp_path / "audit.json", audit)
@@ -428,7 +428,7 @@ def test_no_text_becomes_markup(payload: str, show: Show, tmp_path: Path) -> Non
     pages = [show(spoiled(made.audit(), payload)), show(table1=spoiled(made.table1(), payload), figure2=whole)]
     pages.append(show(figure2=spoiled(whole, payload)))
     config = {"utility": "links", "secret": "labels", "encoder": "gcn", "objective": "club", "deep": {"er": "x"}}
-    record = {"schema": "graphveil/run/4", "graph": "cora", "config": config, "scores": {"utility_metric": "auc"}}
+    record = {"schema": "graphveil/run/5", "graph": "cora", "config": config, "scores": {"utility_metric": "auc"}}
     made.write(tmp_path / "run" / "run.json", spoiled(record, payload))
     made.write(tmp_path / "run" / "audit.json", spoiled(made.audit(), payload))
     report(tmp_path / "run", tmp_path / "run.html")

@@ -19,6 +19,9 @@ from graphveil.errors import GraphveilError
 
 WIDEST = 2048
 """Columns beyond which z is not whitened: that would take minutes."""
+FAINT, SMALLEST = 1e-6, 1e-13
+"""How far z varies in a direction, beside the one in which it varies most: below the first nobody looks, and below the
+second float64 rounds."""
 Need = Literal["z", "secrets", "labels", "graph", "features"]
 """The embeddings; the secrets of other nodes or pairs; the labels of other nodes; all links of the public graph; the
 features of all nodes."""
@@ -68,10 +71,7 @@ class Attack(Protocol):
 
 def standardised(x: NDArray[Any]) -> Rows:
     """Columns of mean 0 and deviation 1; a column that never changes becomes 0."""
-    x = x.astype(np.float64)
-    deviation = x.std(axis=0)
-    scale = np.where(deviation > 1e-12 * np.maximum(np.abs(x).max(axis=0, initial=0), 1e-300), deviation, np.inf)
-    rows: Rows = ((x - x.mean(axis=0)) / scale).astype(np.float32)
+    rows: Rows = _standardised(x).astype(np.float32)
     return rows
 
 
@@ -83,18 +83,36 @@ def scaled(x: NDArray[Any]) -> Rows:
 
 
 def whitened(x: NDArray[Any]) -> Rows:
-    """Directions that do not go together, each of deviation 1, however little z varies in it.
+    """Directions that do not go together, each of deviation 1, however little z varies in it; the largest last.
 
     A secret may live in one that all columns share and in which none varies much: whoever hides it by training looks
-    there last. What varies less than a millionth of the most is float32's rounding, and is left out.
+    there last. What varies less than a millionth of the most is rounding, or hidden on purpose: see `faint`.
     """
-    even = standardised(x).astype(np.float64)
+    rows, spread = directions(x)
+    return rows[:, spread >= FAINT]
+
+
+def directions(x: NDArray[Any]) -> tuple[Rows, Array]:
+    """The uncorrelated directions of x, each of deviation 1, and how far x varies in each; the largest is 1, the last.
+
+    By singular values in float64, down to what that can hold. Of very many columns only these themselves, all as 1.
+    """
+    even = _standardised(x)
     if even.shape[1] > WIDEST or not even.any():
-        return even.astype(np.float32)
-    variance, directions = np.linalg.eigh(even.T @ even / len(even))
-    kept = variance > 1e-12 * max(variance[-1], 1e-300)
-    rows: Rows = (even @ (directions[:, kept] / np.sqrt(variance[kept]))).astype(np.float32)
-    return rows
+        return even.astype(np.float32), np.ones(even.shape[1])
+    _, spread, axes = np.linalg.svd(np.linalg.qr(even, mode="r"))
+    spread, axes = spread[::-1] / np.sqrt(len(even)), axes[::-1]
+    kept = spread > SMALLEST * spread[-1]
+    rows = even @ (axes[kept].T / spread[kept])
+    return rows.astype(np.float32), spread[kept] / spread[-1]
+
+
+def _standardised(x: NDArray[Any]) -> Array:
+    x = x.astype(np.float64)
+    deviation = x.std(axis=0)
+    scale = np.where(deviation > 1e-15 * np.maximum(np.abs(x).max(axis=0, initial=0), 1e-300), deviation, np.inf)
+    even: Array = (x - x.mean(axis=0)) / scale
+    return even
 
 
 def by_row(answers: Answers, rows: Rows, secret: Secret) -> Answers:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphveil.audit.embeddings import check_embeddings
+from graphveil.audit.embeddings import check_embeddings, exact
 from graphveil.audit.metrics import Integers
 from graphveil.audit.secret import Asked, LinkSecret, Secret
 from graphveil.codes import Certificate, class_certificate, class_table, distinct_codes, link_certificate
@@ -68,9 +68,7 @@ def codes_certificate(codes: Integers, graph: Data, split: Split, secret: str, c
 
 def row_codes(z: Any) -> Integers:
     """The number of each node's distinct row, (num_nodes,), of the values as given."""
-    if isinstance(z, torch.Tensor):
-        z = (z.double() if z.is_floating_point() else z).detach().cpu().numpy()
-    return distinct_codes(np.asarray(z))[0]
+    return distinct_codes(exact(z))[0]
 
 
 def is_discrete(codes: Integers) -> bool:

@@ -17,18 +17,24 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from graphveil.audit.learners import Rows
+from graphveil.audit.metrics import Integers
 from graphveil.audit.result import Flag
 from graphveil.errors import GraphveilError
 
 ID_COLUMNS = ("id", "node", "node_id", "index")
 LISTS = (pyarrow.types.is_list, pyarrow.types.is_large_list, pyarrow.types.is_fixed_size_list)
+MOST_BITS = 16
+"""Of a value on a grid; `graphveil.models.grid` takes 7 or 8, and more where a column has values far out."""
+MOST_STEPS = 62
+"""Bits of a number of steps."""
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, BadZipFile, zlib.error)
 
 
-def read_embeddings(path: Path, ids: pa.Array) -> Rows:
+def read_embeddings(path: Path, ids: pa.Array) -> NDArray[Any]:
     """(num_nodes, channels) from .npy, .npz, .parquet, .csv or .safetensors, in the order of the graph's nodes.
 
-    A column called id, node, node_id or index says which node a row is; without one the rows are in order.
+    The values are those of the file, bit for bit, because a secret can hide in the last of them. A column called id,
+    node, node_id or index says which node a row is; without one the rows are in order.
 
     Args:
         ids: the nodes' own.
@@ -43,17 +49,13 @@ def read_embeddings(path: Path, ids: pa.Array) -> Rows:
     except (*UNREADABLE, SafetensorError, pyarrow.ArrowException) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise GraphveilError(f"{path} cannot be read as embeddings ({reason}): write it again.") from error
-    return check_embeddings(array, len(ids), str(path))
+    check_embeddings(array, len(ids), str(path))
+    return array
 
 
 def check_embeddings(z: Any, num_nodes: int, name: str = "z") -> Rows:
-    """As float32, one row a node, scaled as a whole to numbers of about 1, which no attack minds.
-
-    A column that varies little around a large number is centred first: float32 would not see it vary.
-    """
-    if isinstance(z, torch.Tensor):
-        z = (z.double() if z.is_floating_point() else z).detach().cpu().numpy()
-    array = np.asarray(z)
+    """One row a node in float64, scaled as a whole by a power of two to numbers of about 1: not a bit is lost."""
+    array = exact(z)
     if array.dtype.kind not in "fiub":
         raise GraphveilError(f"{name} holds {array.dtype}: expected numbers.")
     if array.ndim != 2 or array.shape[1] == 0:
@@ -68,12 +70,17 @@ def check_embeddings(z: Any, num_nodes: int, name: str = "z") -> Rows:
             f"{name} holds {array[row, column]} in row {row}, column {column}: expected finite numbers."
         )
     if (array == array[:1]).all():
-        return np.zeros(array.shape, dtype=np.float32)
-    array = array / np.abs(array).max()
-    mean, deviation = array.mean(axis=0), array.std(axis=0)
-    array = array - np.where(np.abs(mean) > 1e4 * deviation, mean, 0.0)
-    rows: Rows = (array / np.abs(array).max()).astype(np.float32)
+        return np.zeros(array.shape)
+    _, exponent = np.frexp(np.abs(array).max())
+    rows: Rows = np.ldexp(array, -exponent)
     return rows
+
+
+def exact(z: Any) -> NDArray[Any]:
+    """The values as they are given, as an array of numpy's."""
+    if isinstance(z, torch.Tensor):
+        z = (z.double() if z.is_floating_point() else z).detach().cpu().numpy()
+    return np.asarray(z)
 
 
 def rows_digest(rows: Rows) -> str:
@@ -81,8 +88,14 @@ def rows_digest(rows: Rows) -> str:
     return hashlib.sha256(rows.tobytes()).hexdigest()
 
 
-def shape_flags(z: Rows) -> list[Flag]:
-    """Dimensions that never change, and those that repeat another; one row for all nodes is a collapse."""
+def shape_flags(z: Rows, discrete: bool = False) -> list[Flag]:
+    """Dimensions that never change, those that repeat another, and finer values than a use needs.
+
+    One row for all nodes is a collapse.
+
+    Args:
+        discrete: whether z has few distinct rows, which are counted however fine their values are.
+    """
     flags = []
     dead = np.ptp(z, axis=0) == 0
     if dead.all():
@@ -96,7 +109,38 @@ def shape_flags(z: Rows) -> list[Flag]:
     repeated = int(np.triu(alike, 1).any(axis=0).sum())
     if repeated:
         flags.append(Flag("duplicated dimensions", f"{repeated} of {z.shape[1]} repeat another"))
+    bits = np.array([value_bits(column) for column in alive.T])
+    if not discrete and (bits > MOST_BITS).any():
+        flags.append(
+            Flag(
+                "not on a grid",
+                f"{(bits > MOST_BITS).sum()} of {z.shape[1]} dimensions have values of {bits.max():.0f} bits, where"
+                " a use needs about 8: a secret can hide in the others, and no search of them is complete;"
+                " round the file with `graphveil grid` and audit what it wrote",
+            )
+        )
     return flags
+
+
+def value_bits(column: NDArray[Any]) -> float:
+    """How many bits tell the values of a column apart, on the coarsest grid of a power of two that has them all."""
+    steps = whole_steps(column)
+    return 64.0 if steps is None else float(np.log2(float(np.ptp(steps)) + 1))
+
+
+def whole_steps(column: NDArray[Any]) -> Integers | None:
+    """How many times the smallest step of the column each value is; None if that takes more than 62 bits."""
+    mantissa, exponent = np.frexp(column)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    used = whole != 0
+    if not used.any():
+        return np.zeros(len(column), dtype=np.int64)
+    lowest = (whole & -whole)[used].astype(np.float64)  # the lowest bit that is set
+    smallest = int((np.frexp(lowest)[1] + exponent[used]).min()) - 54
+    if int(exponent[used].max()) - smallest > MOST_STEPS:
+        return None
+    steps: Integers = np.ldexp(column, -smallest).astype(np.int64)
+    return steps
 
 
 def _npy(path: Path, ids: pa.Array) -> NDArray[Any]:  # noqa: ARG001 - no ids in an array

@@ -27,7 +27,8 @@ from graphveil.audit.metrics import Array, Integers
 from graphveil.codes import class_table
 from graphveil.randomness import global_stream, stream
 
-Rows = NDArray[np.float32]
+Rows = NDArray[np.floating[Any]]
+"""Numbers about examples, (n, columns): float64 where they come from a file, float32 where a learner takes them."""
 
 TUNED_ON = 6_000
 """Rows beyond which the setting is chosen with so many of them, drawn at random; the model learns from all."""

@@ -29,10 +29,11 @@ from graphveil.audit.attacks import (
 )
 from graphveil.audit.cache import SHARED, AnswerCache
 from graphveil.audit.certify import codes_certificate, is_discrete, limits_on_test, row_codes
-from graphveil.audit.embeddings import check_embeddings, rows_digest, shape_flags
+from graphveil.audit.embeddings import check_embeddings, exact, rows_digest, shape_flags
 from graphveil.audit.finding import Finding, together
 from graphveil.audit.learners import Rows
 from graphveil.audit.map import draw
+from graphveil.audit.marks import CompareMarks, ReadMarks
 from graphveil.audit.metrics import Integers
 from graphveil.audit.result import Audit, Context
 from graphveil.audit.secret import LinkSecret, NodeSecret, Secret, link_secret, node_secret
@@ -101,10 +102,12 @@ def audit(
     asked = the_secret(secret, graph, split, seed, context)
     panel = the_panel(attacks, asked)
     counting = _counting(attacks, asked, codes)
+    marked = _marked(attacks, asked, codes)
     on_embeddings = panel
     if attacks == "quick" and counting and _fills_tables(asked, codes):
         on_embeddings = [attack for attack in panel if "secrets" not in attack.needs]
     tasks = [Task("embeddings", attack, rows) for attack in [*counting, *on_embeddings]]
+    tasks += [Task("embeddings", attack, exact(z).astype(np.float64)) for attack in marked]
     others = {} if attacks == "quick" else {"raw features": raw_features(graph, seed)}
     on_z = [attack for attack in panel if "graph" not in attack.needs]
     on_features = on_z
@@ -141,7 +144,7 @@ def audit(
         secret=asked,
         findings=by_subject.pop("embeddings"),
         controls=by_subject,
-        shape=shape_flags(rows),
+        shape=shape_flags(rows, is_discrete(codes)),
         dropped=dropped,
         context=context,
         origin={
@@ -290,6 +293,13 @@ def _counting(attacks: str | Sequence[Any] | None, secret: Secret, codes: Intege
     if not (attacks is None or isinstance(attacks, str)) or not is_discrete(codes):
         return []
     return links.counting() if isinstance(secret, LinkSecret) else nodes.counting()
+
+
+def _marked(attacks: str | Sequence[Any] | None, secret: Secret, codes: Integers) -> list[Attack]:
+    """The attack of a panel by name on what a file carries beside its numbers, where rows are not counted anyway."""
+    if not (attacks is None or isinstance(attacks, str)) or is_discrete(codes):
+        return []
+    return [CompareMarks() if isinstance(secret, LinkSecret) else ReadMarks()]
 
 
 def _fills_tables(secret: Secret, codes: Integers) -> bool:

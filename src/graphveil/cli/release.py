@@ -1,4 +1,4 @@
-"""`graphveil export` and `graphveil embed`: write a release, and apply a trained encoder to another graph."""
+"""`graphveil export`, `embed` and `grid`: write a release, apply an encoder to another graph, round embeddings."""
 
 import os
 from pathlib import Path
@@ -82,6 +82,25 @@ def export(
         if audit is not None and audit.verdict == "leaks":
             _say(f"the embeddings leak {secret}: {'; '.join(audit.told_by)}", style="bold")
     _say(f"read the card before you share the release: {made.folder / 'CARD.md'}")
+
+
+@app.command(epilog="Example:  graphveil grid z.npy --out z.grid.npy")
+def grid(
+    file: Annotated[Path, typer.Argument(help="Embeddings: .npy, .npz, .parquet, .csv or .safetensors.")],
+    out: Annotated[Path, typer.Option(help="The file to write, of the same kind; it must not exist yet.")],
+) -> None:
+    """Round anybody's embeddings to a grid of 7 to 8 bits a value, so that nothing is hidden in the rest.
+
+    What `protect` and `export` write lies on a grid or is discrete already. Audit and share the rounded file.
+    """
+    from graphveil.release.rounding import round_file
+
+    try:
+        with console.status(f"Rounding {file} ..."):
+            columns = round_file(file, out)
+    except KeyboardInterrupt:
+        fail("interrupted; nothing was written.", code=130)
+    _say(f"{columns:,} columns are on a grid in {out}; audit that file, and share no other")
 
 
 @app.command(epilog="Example:  graphveil embed runs/a newer/ --out runs/a-newer")

@@ -39,7 +39,7 @@ class InOrder(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Those that are named here first."""
-        first = ("demo", "data", "protect", "audit", "report", "export", "embed", "sweep", "reproduce")
+        first = ("demo", "data", "protect", "audit", "report", "export", "embed", "grid", "sweep", "reproduce")
         return sorted(super().list_commands(ctx), key=lambda name: first.index(name) if name in first else len(first))
 
 

@@ -204,7 +204,7 @@ def _points(labels: Fields, places: Fields, title: str) -> Points:
 
 
 def _run(fields: Fields) -> Run:
-    _check_schema(fields, "graphveil/run/4")
+    _check_schema(fields, "graphveil/run/5")
     config, scores = fields.inner("config") or Fields({}, ""), fields.inner("scores") or Fields({}, "")
     told = {one.text("secret"): one for one in scores.objects("secrets")}
     certificates = fields.inner("certificates") or Fields({}, "")

@@ -201,10 +201,6 @@ RECIPES: Mapping[tuple[str, str], Recipe] = {
     ("classes", "gcn"): _CLASSES,
     ("classes", "gat"): _CLASSES.but(
         rounds=200,
-        lr_encoder=0.01,
-        lr_utility=0.1,
-        out_channels=16,
-        dropout=0.9,
         encoder_options={"heads": 1, "attention_dropout": 0.3, "smoothing": 6, "restart": 0.2},
         patience=60,
     ),

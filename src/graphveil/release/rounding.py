@@ -1,0 +1,121 @@
+"""Put anybody's file of embeddings on a grid, so that nothing lies below what an audit looks at."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import safetensors.numpy
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+
+from graphveil.audit.embeddings import ID_COLUMNS, LISTS, UNREADABLE
+from graphveil.errors import GraphveilError
+from graphveil.files import write_atomically
+from graphveil.models.grid import Grid
+
+
+def round_file(file: Path, out: Path) -> int:
+    """Write a copy of a file in which every column of fractions lies on a grid; gives the number of these columns.
+
+    Ids and whole numbers stay as they are.
+
+    Args:
+        out: a file of the same kind.
+    """
+    kinds = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".csv": _csv, ".safetensors": _safetensors}
+    if file.suffix not in kinds:
+        raise GraphveilError(f"{file} ends in {file.suffix or 'nothing'}: expected one of {', '.join(kinds)}.")
+    if out.suffix != file.suffix:
+        raise GraphveilError(f"{out} does not end in {file.suffix}: the copy is of the same kind as {file}.")
+    if out.exists():
+        raise GraphveilError(f"{out} exists already: give the name of a new file.")
+    if not file.is_file():
+        raise GraphveilError(f"{file} is not a file: give the file of the embeddings.")
+    rounded = _Rounding()
+    try:
+        write = kinds[file.suffix](file, rounded)
+    except (*UNREADABLE, SafetensorError, pa.ArrowException) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise GraphveilError(f"{file} cannot be read as embeddings ({reason}): write it again.") from error
+    if rounded.columns == 0:
+        raise GraphveilError(f"{file} has no column of fractions: there is nothing to round.")
+    write_atomically(out, write)
+    return rounded.columns
+
+
+class _Rounding:
+    """Rounds columns, and counts them."""
+
+    columns = 0
+
+    def __call__(self, array: NDArray[Any]) -> NDArray[Any]:
+        """An array of fractions, (n,) or (n, columns), as float32; any other as it is."""
+        if array.dtype.kind != "f" or array.ndim not in (1, 2):
+            return array
+        if not np.isfinite(array).all():
+            raise ValueError("it holds a number that is not finite")
+        z = torch.from_numpy(array.astype(np.float64).reshape(len(array), -1))
+        self.columns += z.size(1)
+        result: NDArray[Any] = Grid.of(z)(z).float().numpy().reshape(array.shape)
+        return result
+
+    def all_of(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Each array but ids."""
+        return {name: array if name in ID_COLUMNS else self(array) for name, array in arrays.items()}
+
+    def table(self, table: Any) -> Any:
+        """Each column of numbers, or of lists of them, but ids."""
+        for place, name in enumerate(table.column_names):
+            column = table.column(name).combine_chunks()
+            if name in ID_COLUMNS:
+                continue
+            if any(is_list(column.type) for is_list in LISTS):
+                rows = self(np.stack([np.asarray(row, dtype=np.float64) for row in column.to_pylist()]))
+                flat = pa.array(rows.ravel(), pa.float32())
+                table = table.set_column(place, name, pa.FixedSizeListArray.from_arrays(flat, rows.shape[1]))
+            elif pa.types.is_floating(column.type):
+                table = table.set_column(place, name, pa.array(self(column.to_numpy(zero_copy_only=False))))
+        return table
+
+
+def _npy(file: Path, rounded: _Rounding) -> Any:
+    array = rounded(np.load(file, allow_pickle=False))
+
+    def write(path: Path) -> None:
+        with path.open("wb") as opened:
+            np.save(opened, array)
+
+    return write
+
+
+def _npz(file: Path, rounded: _Rounding) -> Any:
+    with np.load(file, allow_pickle=False) as found:
+        arrays = rounded.all_of(dict(found))
+
+    def write(path: Path) -> None:
+        with path.open("wb") as opened:
+            np.savez(opened, **arrays)  # type: ignore[arg-type]
+
+    return write
+
+
+def _safetensors(file: Path, rounded: _Rounding) -> Any:
+    arrays = rounded.all_of(safetensors.numpy.load_file(file))
+    return lambda path: path.write_bytes(safetensors.numpy.save(arrays))
+
+
+def _parquet(file: Path, rounded: _Rounding) -> Any:
+    table = rounded.table(pq.read_table(file))
+    return lambda path: pq.write_table(table, path)
+
+
+def _csv(file: Path, rounded: _Rounding) -> Any:
+    text = {name: pa.string() for name in ID_COLUMNS}
+    found = pyarrow.csv.read_csv(file, convert_options=pyarrow.csv.ConvertOptions(column_types=text))
+    table = rounded.table(found)
+    return lambda path: pyarrow.csv.write_csv(table, path)
