@@ -22,9 +22,9 @@ WIDEST = 2048
 FAINT, SMALLEST = 1e-6, 1e-13
 """How far z varies in a direction, beside the one in which it varies most: below the first nobody looks, and below the
 second float64 rounds."""
-Need = Literal["z", "secrets", "labels", "graph", "features"]
-"""The embeddings; the secrets of other nodes or pairs; the labels of other nodes; all links of the public graph; the
-features of all nodes."""
+Need = Literal["z", "secrets", "few secrets", "labels", "graph", "features"]
+"""The embeddings; the secrets of other nodes or pairs; those of 20 nodes a class; the labels of other nodes; all links
+of the public graph; the features of all nodes."""
 BEYOND_Z: frozenset[Need] = frozenset({"graph", "features"})
 """What an attacker does not hold who sees z alone."""
 WITH_FEATURES = ", with features"

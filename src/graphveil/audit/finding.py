@@ -1,8 +1,8 @@
 """One attack's answers, kept raw, and every metric derived from them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,13 @@ from graphveil.audit.metrics import (
     balanced_accuracy,
     macro_f1,
     mean,
+    placements,
     precision_and_rates,
 )
-from graphveil.audit.secret import LinkSecret, Secret
+from graphveil.audit.secret import Asked, LinkSecret, Secret
 
 TOGETHER = 3
+CONTENDERS = 5
 ENSEMBLE = "the best together"
 
 
@@ -121,6 +123,16 @@ class Finding:
         test = self.answers.test
         return len(np.unique(test.argmax(axis=1) if test.ndim == 2 else test)) == 1
 
+    @property
+    def influence(self) -> Array:
+        """How much each test example moves the headline, (n,)."""
+        y = self.secret.test.y
+        if isinstance(self.secret, LinkSecret):
+            return placements(self.answers.test, y)[1]
+        right = (self.answers.test.argmax(axis=1) == y).astype(np.float64)
+        influence: Array = (right - right.mean()) / len(y)
+        return influence
+
     def over(self, other: "Finding") -> Estimate:
         """The accuracy of this one minus that of another on the same nodes; of pairs, the difference of their AUCs."""
         y = self.secret.test.y
@@ -143,12 +155,40 @@ class Finding:
 
 
 def strongest(findings: Sequence[Finding]) -> Finding:
-    """The one that reads most on the validation part; of near-equals the ensemble, which owes least to luck there."""
-    best = max(findings, key=lambda finding: finding.validation.value)
-    steady = [
-        finding for finding in findings if finding.attack == ENSEMBLE and _near(finding.validation, best.validation)
-    ]
+    """The one that reads most on the validation part; of near-equals the ensemble, which owes least to luck there.
+
+    An attacker who knows more secrets may always ignore some: one that knows few is not chosen over one that knows all.
+    Of those, the contenders were asked for all that they may know, the others for a part of it: a contender is chosen.
+    """
+    able = most_asked(findings)
+    best = max(able, key=lambda finding: finding.validation.value)
+    steady = [finding for finding in able if finding.attack == ENSEMBLE and _near(finding.validation, best.validation)]
     return steady[0] if steady else best
+
+
+def most_asked(findings: Sequence[Finding]) -> list[Finding]:
+    """Those that know all they may, and were asked for the most of it."""
+    able = [finding for finding in findings if "few secrets" not in finding.needs] or list(findings)
+    most = max((len(finding.secret.val.y) for finding in able), default=0)
+    return [finding for finding in able if len(finding.secret.val.y) == most]
+
+
+def contenders(findings: Sequence[Finding]) -> list[Finding]:
+    """Those that may be the strongest: within two standard errors of the best on the validation part."""
+    able = [finding for finding in findings if finding.on_z_alone and "few secrets" not in finding.needs]
+    able.sort(key=lambda finding: -finding.validation.value)
+    return [
+        one for one in able[:CONTENDERS] if one.validation.value >= able[0].validation.value - able[0].validation.half
+    ]
+
+
+def over_folds(first: Finding, others: Sequence[Finding]) -> Finding:
+    """One attack's findings on other validation parts as one on all of them; answers for the test are the first's."""
+    every = [first, *others]
+    val = reduce(Asked.and_also, (one.secret.val for one in every))
+    answers = Answers(np.concatenate([one.answers.val for one in every]), first.answers.test)
+    seconds = sum(one.seconds for one in every)
+    return replace(first, secret=replace(first.secret, val=val), answers=answers, seconds=seconds)
 
 
 def ranked(findings: Sequence[Finding]) -> list[Finding]:
@@ -159,6 +199,7 @@ def ranked(findings: Sequence[Finding]) -> list[Finding]:
 
 def together(findings: Sequence[Finding]) -> list[Finding]:
     """One more finding: the best on the validation part and up to two near-equals, their log-odds averaged."""
+    findings = most_asked(findings)
     secret = findings[0].secret if findings else None
     answers = [] if secret is None else _average(findings, ("val", "test"), "validation", secret.val.y)
     if secret is None or not answers:

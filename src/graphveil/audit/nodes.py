@@ -46,8 +46,13 @@ class Classify:
     knowledge: Knowledge
     cost: float
     view: View = z_itself
-    needs: tuple[Need, ...] = ("z", "secrets")
+    holds: tuple[Need, ...] = ("z",)
     scalings: tuple[Scaling, ...] = (scaled, standardised, whitened)
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """What it holds, and secrets."""
+        return *self.holds, _secrets(self.knowledge)
 
     def __call__(self, z: Rows, secret: NodeSecret, seed: int) -> Answers:
         answers = self._answers(z, secret, seed)
@@ -79,7 +84,11 @@ class Propagate:
 
     knowledge: Knowledge
     cost: float
-    needs: tuple[Need, ...] = ("z", "secrets")
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """z, and secrets."""
+        return "z", _secrets(self.knowledge)
 
     @property
     def name(self) -> str:
@@ -119,7 +128,9 @@ def panel() -> list[Attack]:
             Classify(f"forest, {knows}", lambda _: learners.forest(), knows, 0.9 * dear, scalings=_FOR_TREES),
             Classify(f"MLP, {knows}", lambda _: learners.mlp(), knows, 0.8 * dear),
             Classify(f"boosted trees, {knows}", lambda _: learners.trees(), knows, 0.5 * dear, scalings=_FOR_TREES),
-            Classify(f"GNN with the public graph, {knows}", _over_hops(knows), knows, 0.9 * dear, gnn_rows, _ALL),
+            Classify(
+                f"GNN with the public graph, {knows}", _over_hops(knows), knows, 0.9 * dear, gnn_rows, _WITH_GRAPH
+            ),
         ]
     return sorted(found, key=lambda attack: attack.cost)
 
@@ -150,10 +161,10 @@ def with_features(z_columns: int) -> list[Attack]:
     Args:
         z_columns: the number of columns of z.
     """
-    needs: tuple[Need, ...] = ("z", "secrets", "features")
+    holds: tuple[Need, ...] = ("z", "features")
 
     def one(name: str, learner: Callable[[int], Learner], cost: float, scalings: tuple[Scaling, ...]) -> Attack:
-        return Classify(f"{name}, all{WITH_FEATURES}", learner, "all", cost, needs=needs, scalings=scalings)
+        return Classify(f"{name}, all{WITH_FEATURES}", learner, "all", cost, holds=holds, scalings=scalings)
 
     return [
         one("logistic regression", lambda _: learners.logistic_regression(), 3.0, (standardised, whitened)),
@@ -170,9 +181,8 @@ def as_node_attacks(name: str, estimators: Sequence[Any]) -> list[Attack]:
 
 def graph_alone() -> list[Attack]:
     """What the public graph tells without any embedding: the control beside the GNN."""
-    needs: tuple[Need, ...] = ("secrets", "graph")
     return [
-        Classify(f"public graph alone, {knows}", lambda _: learners.mlp(), knows, 4.0, graph_rows, needs, _EVEN)
+        Classify(f"public graph alone, {knows}", lambda _: learners.mlp(), knows, 4.0, graph_rows, ("graph",), _EVEN)
         for knows in KNOWLEDGE
     ]
 
@@ -213,7 +223,7 @@ _EVEN = (scaled, standardised)
 """Shares of classes along links have nothing that whitening would bring to light."""
 _FOR_TREES = (scaled, whitened)
 """They do not mind how far a column varies, but look at one at a time."""
-_ALL: tuple[Need, ...] = ("z", "secrets", "graph")
+_WITH_GRAPH: tuple[Need, ...] = ("z", "graph")
 
 
 def _over_hops(knowledge: Knowledge) -> Callable[[int], Learner]:
@@ -241,6 +251,10 @@ def graph_rows(z: Rows, secret: NodeSecret, known: Asked) -> Rows:  # noqa: ARG0
     for half, other in _both_halves(known):
         rows[half.index] = _spread_both(links, other, secret.num_classes)[half.index]
     return rows.astype(np.float32)
+
+
+def _secrets(knowledge: Knowledge) -> Need:
+    return "secrets" if knowledge == "all" else "few secrets"
 
 
 def _taught(x: Rows, asked: Asked) -> Taught:

@@ -30,7 +30,7 @@ from graphveil.audit.attacks import (
 from graphveil.audit.cache import SHARED, AnswerCache
 from graphveil.audit.certify import codes_certificate, is_discrete, limits_on_test, row_codes
 from graphveil.audit.embeddings import check_embeddings, exact, rows_digest, shape_flags
-from graphveil.audit.finding import Finding, together
+from graphveil.audit.finding import Finding, contenders, over_folds, together
 from graphveil.audit.learners import Rows
 from graphveil.audit.map import draw
 from graphveil.audit.marks import CompareMarks, ReadMarks
@@ -43,6 +43,8 @@ from graphveil.interrupts import kept_from_workers
 from graphveil.randomness import stream
 
 RESERVED = ("embeddings", "raw features", "public graph", CLASSES_AND_FEATURES, "guessing")
+FOLDS = 4
+"""Parts of the known secrets of nodes; each is in turn what attacks are compared on."""
 EXAMPLES_PER_CELL = 50
 """With so many known examples to a cell of the table of distinct rows, the quick panel trains no learners on z."""
 RAW_COLUMNS = 64
@@ -100,6 +102,8 @@ def audit(
     codes = row_codes(z)
     context = context or Context()
     asked = the_secret(secret, graph, split, seed, context)
+    folds = asked.folds(FOLDS, seed) if isinstance(asked, NodeSecret) else [asked]
+    asked = folds[0]
     panel = the_panel(attacks, asked)
     counting = _counting(attacks, asked, codes)
     marked = _marked(attacks, asked, codes)
@@ -137,6 +141,8 @@ def audit(
     by_subject: dict[str, list[Finding]] = {}
     for finding in findings:
         by_subject.setdefault(finding.subject, []).append(finding)
+    if attacks is None or attacks == "full":
+        by_subject["embeddings"] = _over_all_folds(by_subject["embeddings"], tasks, folds, seed, effort)
     for found in by_subject.values():
         found.extend(together([finding for finding in found if "z" in finding.needs and finding.on_z_alone]))
     certificate = codes_certificate(codes, graph, split, secret, _matched_by(context))
@@ -158,6 +164,22 @@ def audit(
         limits={} if certificate is None else limits_on_test(codes, asked),
         map=None if attacks == "quick" else draw(asked, rows, others.get("unprotected encoder"), seed),
     )
+
+
+def _over_all_folds(
+    findings: Sequence[Finding], tasks: Sequence["Task"], folds: Sequence[Secret], seed: int, effort: Effort
+) -> list[Finding]:
+    """The findings on z, those that may be the strongest on every fold: one validation part may favour any by luck."""
+    started = [one.attack for one in contenders(findings)] if len(folds) > 1 else []
+    chosen = [task for task in tasks if task.subject == "embeddings" and task.attack.name in started]
+    others: dict[str, list[Finding]] = {name: [] for name in started}
+    for fold in folds[1:]:
+        found, dropped = run(chosen, fold, seed, effort)
+        if dropped:
+            return list(findings)
+        for finding in found:
+            others[finding.attack].append(finding)
+    return [over_folds(one, others[one.attack]) if one.attack in others else one for one in findings]
 
 
 def the_secret(name: str, graph: Data, split: Split, seed: int, context: Context) -> Secret:

@@ -12,9 +12,9 @@ import safetensors.numpy
 from scipy.stats import norm
 
 from graphveil.audit.attacks import CLASSES_AND_FEATURES, WITH_FEATURES
-from graphveil.audit.finding import Finding, plain, ranked, strongest
+from graphveil.audit.finding import Finding, most_asked, plain, ranked, strongest
 from graphveil.audit.information import Information, information
-from graphveil.audit.metrics import Array, Estimate, Integers, auc
+from graphveil.audit.metrics import Array, Estimate, Integers, auc, largest_of
 from graphveil.audit.secret import Asked, LinkSecret, NodeSecret, Secret
 from graphveil.codes import NOT_COVERED, Certificate
 from graphveil.codes.tables import link_table
@@ -101,6 +101,13 @@ class Audit:
         """The attack that read most on the validation part, from z and known secrets; its test reading counts."""
         return strongest(self._on_z_alone)
 
+    @cached_property
+    def upper(self) -> float:
+        """The upper end of what any attack on z alone reads, whichever was chosen: what a limit is held against."""
+        found = self._on_z_alone
+        index = self.secret.test.index if isinstance(self.secret, LinkSecret) else None
+        return largest_of([one.headline for one in found], [one.influence for one in found], index)
+
     @property
     def _on_z_alone(self) -> Sequence[Finding]:
         return [finding for finding in self.findings if finding.on_z_alone] or self.findings
@@ -153,7 +160,7 @@ class Audit:
         """Of a node secret the attack of the best balanced accuracy, chosen on the validation part."""
         if isinstance(self.secret, LinkSecret):
             return None
-        return max(self._on_z_alone, key=lambda finding: finding.balanced_validation.value)
+        return max(most_asked(self._on_z_alone), key=lambda finding: finding.balanced_validation.value)
 
     @property
     def balanced_chance(self) -> float:
@@ -210,7 +217,7 @@ class Audit:
     @cached_property
     def information(self) -> Information:
         """Of the strongest attack, in nats."""
-        answers, secret = self.strongest.answers, self.secret
+        answers, secret = self.strongest.answers, self.strongest.secret
         pairs = secret.test.index if isinstance(secret, LinkSecret) else None
         return information(answers.test, secret.test.y, (answers.val, secret.val.y), pairs)
 
@@ -339,7 +346,8 @@ class Audit:
             "told_by": list(self.told_by),
             "chance": self.secret.chance,
             "strongest": {"attack": self.strongest.attack, "metric": self.strongest.metric}
-            | plain(self.strongest.headline),
+            | plain(self.strongest.headline)
+            | {"upper": self.upper},
             "certificate": _certificate(self.certificate),
             "certificate_on_test": dict(self.limits) or None,
             "balanced": balanced

@@ -1,15 +1,18 @@
 """What an attacker knows and what it is asked, taken from the split once and never built inline.
 
 A node secret is known for 20 nodes a class (*few*) or for every node outside the test part (*all*). A link secret is
-known for the training links. Each attack tunes on the validation part, where the strongest one is chosen too, and is
-scored on the test part. Beyond the sizes below a seeded sample is taken, and the audit says so.
+known for the training links. Each attack tunes on a validation part, where the strongest one is chosen too, and is
+scored on the test part. Of links that part is the split's own, since links that messages passed along may be easier to
+tell. Of nodes it is a quarter of all that an attacker may know, and the contenders see the other quarters in turn.
+Beyond the sizes below a seeded sample is taken, and the audit says so.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from graphveil.audit.metrics import Integers
@@ -69,6 +72,25 @@ class NodeSecret:
         """
         every = np.concatenate([self.known["all"].y, self.val.y, self.test.y])
         return float(np.bincount(every).max() / len(every))
+
+    def folds(self, count: int, seed: int) -> list["NodeSecret"]:
+        """The same secret with other validation parts: all that an attacker may know, divided into `count`.
+
+        Each part has its share of every class; in each fold the others are known.
+        """
+        every = self.known["all"].and_also(self.val)
+        order = np.random.default_rng(stream(seed, "audit", "folds")).permutation(len(every.y))
+        order = order[np.argsort(every.y[order], kind="stable")]
+        fold = np.empty(len(order), dtype=np.int64)
+        fold[order] = np.arange(len(order)) % count
+
+        def part(chosen: NDArray[np.bool_]) -> Asked:
+            return Asked(every.index[chosen], every.y[chosen])
+
+        return [
+            replace(self, known=self.known | {"all": part(fold != number)}, val=part(fold == number))
+            for number in range(count)
+        ]
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,10 @@ def as_text(audit: Audit, width: int = 110) -> str:
 def rows(audit: Audit) -> list[tuple[str, str]]:
     """The headline and what stands beside it, as (name, sentence)."""
     best, chance = audit.strongest, 100 * audit.secret.chance
-    found = [("strongest attack", f"{best.attack}: {METRICS[best.metric]} {best.headline}, guessing {chance:.1f}")]
+    found = [
+        ("strongest attack", f"{best.attack}: {METRICS[best.metric]} {best.headline}, guessing {chance:.1f}"),
+        ("any of the attacks", f"at most {100 * audit.upper:.1f}, with 97.5 % confidence"),
+    ]
     found += _certified(audit)
     if audit.most_balanced is not None:
         name, balanced = audit.most_balanced.attack, audit.most_balanced.balanced

@@ -104,6 +104,7 @@ class Audited:
     attack: str
     metric: str
     reading: Reading
+    upper: float
     chance: float | None
     floor: Reading | None
     joint: float | None
@@ -212,6 +213,8 @@ def read_audit(file: Path, secret: str) -> Audited:
     best, origin, joint = (fields.inner(name) for name in ("strongest", "origin", "joint_adversary"))
     if best is None or origin is None or (reading := best.as_reading()) is None:
         raise ValueError("the result of the strongest attack is missing")
+    if (upper := best.share("upper")) is None:
+        raise ValueError("the upper end over all attacks is missing")
     guessing = {"class_matched": 0.5, **dict.fromkeys(("with_public_graph", "with_features"), fields.share("chance"))}
     beside = [
         Beside(said, read, guessing[name] if name in guessing else inner.share("chance"), name in LIMITED)
@@ -229,6 +232,7 @@ def read_audit(file: Path, secret: str) -> Audited:
         attack=best.text("attack"),
         metric=METRICS[best.text("metric", list(METRICS))],
         reading=reading,
+        upper=max(upper, reading.high),
         chance=fields.share("chance"),
         floor=fields.reading("floor"),
         joint=None if joint is None else joint.share("value"),
@@ -298,23 +302,24 @@ def _reason(audit: Audited) -> str:
 
 
 def _beyond(audit: Audited, limit: float) -> list[str]:
-    """An objection for each metric that exceeds the limit: by the certificate, or else by a 95 % interval."""
+    """An objection for each metric that exceeds the limit: by the certificate, or else by the end of an interval."""
     if audit.certificate is not None:
         return [
             f"the certificate of {audit.secret!r} allows {_exceeds(bound, limit)}"
             for bound in audit.certificate.above(limit)
         ]
-    worst = max((one for one in audit.attacks if not one.knows_more), key=lambda one: one.reading.high, default=None)
-    readings = [(f"the strongest attack on {audit.secret!r} has an {audit.metric}", audit.reading)]
-    if worst is not None and worst.reading.high > audit.reading.high:
-        readings = [(f"an attack on {audit.secret!r} ({worst.name}) has an {audit.metric}", worst.reading)]
-    readings += [
-        (f"an attack on {audit.secret!r} has a {one.name}", one.reading) for one in audit.beside if one.limited
+    ends = [
+        (f"an attack on {audit.secret!r} has an {audit.metric}", audit.upper, "97.5 %, over all attacks on z alone")
+    ]
+    ends += [
+        (f"an attack on {audit.secret!r} has a {one.name}", one.reading.high, "upper end of the 95 % interval")
+        for one in audit.beside
+        if one.limited
     ]
     return [
-        f"{what} of up to {_over(reading.high, limit)} (upper end of the 95 % interval), above the limit of {limit:g}"
-        for what, reading in readings
-        if reading.high > limit
+        f"{what} of up to {_over(end, limit)} ({how}), above the limit of {limit:g}"
+        for what, end, how in ends
+        if end > limit
     ]
 
 
