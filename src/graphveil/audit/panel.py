@@ -31,6 +31,7 @@ from graphveil.audit.cache import SHARED, AnswerCache
 from graphveil.audit.certify import codes_certificate, is_discrete, limits_on_test, row_codes
 from graphveil.audit.embeddings import check_embeddings, rows_digest, shape_flags
 from graphveil.audit.finding import Finding, together
+from graphveil.audit.groups import check_columns, partitions
 from graphveil.audit.learners import Rows
 from graphveil.audit.map import draw
 from graphveil.audit.metrics import Integers
@@ -67,7 +68,7 @@ class Effort:
     cache: Path | None = None
 
 
-def audit(
+def audit(  # noqa: PLR0913 - three are required, and each of the others is asked for by its name
     z: Any,
     graph: Data,
     split: Split,
@@ -77,6 +78,8 @@ def audit(
     controls: Mapping[str, Any] | None = None,
     context: Context | None = None,
     effort: Effort | None = None,
+    *,
+    by: Sequence[str] = (),
 ) -> Audit:
     """What fresh attackers read about `secret` from the embeddings `z`.
 
@@ -88,8 +91,11 @@ def audit(
             classifiers as they are.
         controls: other embeddings to attack in the same way, such as an untrained encoder's, by name.
         context: what only the maker of the embeddings knows.
+        by: node attributes; the strongest attack's result is given for each of their values, beside those by class and
+            by degree.
     """
     check_graph(graph)
+    check_columns(graph, by)
     if split.num_nodes != graph.x.size(0):
         raise GraphveilError(
             f"the split is for {split.num_nodes} nodes and the graph has {graph.x.size(0)}: build it from this one."
@@ -154,6 +160,7 @@ def audit(
         certificate=certificate,
         limits={} if certificate is None else limits_on_test(codes, asked),
         map=None if attacks == "quick" else draw(asked, rows, others.get("unprotected encoder"), seed),
+        partitions=partitions(graph, asked, _matched_by(context) if secret == "links" else secret, by),
     )
 
 
