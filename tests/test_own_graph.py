@@ -252,3 +252,26 @@ def test_a_run_is_audited_for_another_column_of_its_graph(people: Path, tmp_path
     assert code == 2
     assert "bins are given for 'gender'" in said
     assert sorted(file.name for file in run.glob("audit*.json")) == ["audit.age.json", "audit.team.json"]
+
+
+def test_a_run_is_audited_by_other_columns_of_its_graph(people: Path, tmp_path: Path, graphveil: Call) -> None:
+    """The team and the age were features, and stay so."""
+    run = tmp_path / "run"
+    assert graphveil("protect", people, "--secret", "gender", "--drop", "title", "--out", run, *QUICK)[0] == 0
+    code, said = graphveil("audit", run, "--panel", "quick", "--by", "team", "--by", "age", "--bins", "age=2")
+    assert code == 0, said
+    told = json.loads((run / "audit.json").read_text())
+    assert list(dict.fromkeys(one["by"] for one in told["groups"])) == ["gender", "degree", "team", "age"]
+    assert [one["group"] for one in told["groups"] if one["by"] == "team"] == ["t0", "t1", "t2"]
+    _, split = graph_of(run, read_record(run))
+    assert sum(one["examples"] for one in told["groups"] if one["by"] == "team") == told["test_examples"]
+    assert told["origin"]["split"] == split.digest()
+    assert "The strongest attack" in said
+    (run / "audit.json").unlink()
+    for column, sentence in (
+        ("salary", "unknown column to group by 'salary': choose one of gender, age, team, title"),
+        ("age", "--bins age=4"),
+    ):
+        code, said = graphveil("audit", run, "--panel", "quick", "--by", column)
+        assert (code, sentence in " ".join(said.split())) == (2, True), said
+    assert not (run / "audit.json").exists()

@@ -93,6 +93,9 @@ def test_what_is_logged_is_what_the_files_say(run: Path) -> None:
             entry.metrics[f"{secret}/{name}"][0] for name in ("strongest_low", "strongest", "strongest_high")
         )
         assert low <= value <= high
+        group = json.loads(audit_file(run, secret, SECRETS).read_text())["worst_group"]
+        logged = [entry.metrics[f"{secret}/worst_group{end}"][0] for end in ("", "_low", "_reference")]
+        assert logged == [group["value"], group["ci"][0], group["reference"]]
         assert entry.tags[f"audit.{secret}.verdict"] in ("leaks", "flagged")
         assert "not the full panel" in entry.tags[f"audit.{secret}.flags"]
 
@@ -129,7 +132,7 @@ def test_a_folder_of_embed_has_no_history_and_perhaps_no_utility(run: Path) -> N
     assert not {"utility_test", "utility_loss", "labels/joint_adversary"} & set(metrics)
 
 
-@pytest.mark.parametrize("damage", ["{", '{"schema": "graphveil/audit/3"}', "[]", '{"schema": "other"}'])
+@pytest.mark.parametrize("damage", ["{", '{"schema": "graphveil/audit/4"}', "[]", '{"schema": "other"}'])
 def test_a_torn_audit_is_one_sentence(run: Path, damage: str) -> None:
     (run / "audit.json").write_text(damage)
     with pytest.raises(GraphveilError, match="cannot be logged"):

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphveil.audit import Audit, Context, Effort, Utility, audit, read_embeddings
+from graphveil.audit.groups import check_columns
 from graphveil.audit.panel import the_panel, the_secret
 from graphveil.audit.result import answers_beside
 from graphveil.data import UNKNOWN, Split, check_targets, digest, node_classes
@@ -44,19 +45,22 @@ def review(
     controls: bool = True,
     effort: Effort | None = None,
     bins: Mapping[str, int] | None = None,
+    by: Sequence[str] = (),
 ) -> dict[Path, Audit]:
     """Audit what lies in `folder`, once for each secret, and write the audits there; gives them by their files.
 
     Args:
         secrets: the run's own by default, or any other columns of its tables. attacks: "full" or "quick".
-        root: of the graph's raw files. bins: as of `Reading`, for secrets that are not the run's own.
+        root: of the graph's raw files. bins: as of `Reading`, for secrets and groups that are not the run's own.
         controls: attack an untrained and an unprotected encoder too; the latter is trained if it has not been.
+        by: columns of its tables to group the strongest attack's results by.
     """
     effort = replace(effort or Effort(), started=time.perf_counter())
     record = read_record(folder)
     config = record["config"]
     trained_on, split = graph_of(folder, record, root)
-    graph = _with_classes(trained_on, record, secrets, bins or {})
+    check_columns(trained_on, by, _readable(trained_on, record))
+    graph = _with_classes(trained_on, record, (*secrets, *by), bins or {})
     z = read_embeddings(folder / "embeddings.npy", node_ids(graph))
     kept = record["scores"]["utility"]
     utility = None if kept is None else utility_of(config["utility"], kept, graph, split)
@@ -79,7 +83,7 @@ def review(
             encoders, notes = encoder_controls(folder, trained_on, split)
         for name, context in contexts.items():
             said = replace(context, notes=(*notes, *_a_feature(trained_on, name)), doubts=_seen_before(record, name))
-            one = audit(z, graph, split, name, attacks, config["seed"], encoders, said, effort)
+            one = audit(z, graph, split, name, attacks, config["seed"], encoders, said, effort, by=by)
             file = audit_file(folder, name, config["secrets"])
             one.save(file)
             found[file] = one
@@ -122,12 +126,13 @@ def review_file(
     out: Path,
     attacks: str | None = None,
     effort: Effort | None = None,
+    by: Sequence[str] = (),
 ) -> Audit:
     """Audit embeddings that lie in a file, and write the audit to `out`."""
     if file.resolve() in (out.resolve(), answers_beside(out).resolve()):
         raise GraphveilError(f"--out {out} would overwrite the embeddings in {file}: choose another name.")
     z = read_embeddings(file, node_ids(graph))
-    found = audit(z, graph, split, secret, attacks=attacks, seed=seed, effort=effort)
+    found = audit(z, graph, split, secret, attacks=attacks, seed=seed, effort=effort, by=by)
     found.save(out)
     return found
 
@@ -193,9 +198,25 @@ def _opened(record: Mapping[str, Any], reading: Reading | None, root: Path | Non
     return open_graph(record["graph"], reading, root, encoding)
 
 
-def _with_classes(graph: Data, record: Mapping[str, Any], secrets: Sequence[str], bins: Mapping[str, int]) -> Data:
+def with_columns(graph: Data, source: Mapping[str, Any], columns: Sequence[str], bins: Mapping[str, int]) -> Data:
+    """The same graph with columns of its tables to group by; features and all else stay as they are.
+
+    Args:
+        source: how to open the graph again: "graph", its name or path, and "reading".
+        bins: as of `Reading`, for these columns.
+    """
+    check_columns(graph, columns, _readable(graph, source))
+    return _with_classes(graph, source, columns, bins)
+
+
+def _readable(graph: Data, source: Mapping[str, Any]) -> Sequence[str]:
+    """All columns of the tables of a graph that was read from some."""
+    return () if source["reading"] is None else origin_of(graph).columns
+
+
+def _with_classes(graph: Data, record: Mapping[str, Any], columns: Sequence[str], bins: Mapping[str, int]) -> Data:
     """The same graph with the classes of other columns of its tables; all else stays as the encoder was trained on."""
-    wanted = [name for name in secrets if name not in ("links", "labels", *graph.keys())]
+    wanted = [name for name in dict.fromkeys(columns) if name not in ("links", "labels", *graph.keys())]
     if others := [name for name in bins if name not in wanted]:
         raise GraphveilError(
             f"bins are given for {others[0]!r}: give them for a column that is audited, and that the run does not keep"

@@ -140,6 +140,9 @@ def _audit_metrics(found: Mapping[str, Any]) -> dict[str, dict[int, float]]:
     readings |= {"chance": found["chance"], "information": found["mutual_information"]["lower_bound"]["value"]}
     for name in ("balanced", "class_matched", "with_public_graph", "with_features"):
         readings[name] = (found[name] or {}).get("value")
+    worst = found["worst_group"] or {"value": None, "ci": [None, None], "reference": None}
+    readings |= {"worst_group": worst["value"], "worst_group_low": worst["ci"][0]}
+    readings |= {"worst_group_reference": worst["reference"]}
     certificate = found["certificate"] or {}
     readings["certificate"] = certificate.get("auc", certificate.get("accuracy"))
     prefix = _key(found["secret"])

@@ -108,6 +108,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "name": ("cora", "karate"),
     "utility": ("links", "labels"),
     "secret": ("labels", "gender"),
+    "by": ("gender", "labels"),
     "encoder": ("gcn", "gat", "hgcn"),
     "objective": ("codes", "club", "entropy"),
     "split": ("proportional",),

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from graphveil.errors import GraphveilError
+from graphveil.files import sealed
 from graphveil.release.card import card, escaped
-from graphveil.release.evidence import Attacked, Beside, Evidence, Limits, gather
+from graphveil.release.evidence import Attacked, Beside, Evidence, Limits, WorstGroup, gather
 from graphveil.report.checks import Reading
+from tests.release.made import change
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 HARMLESS = ("text", "softbreak", "code_inline")
@@ -117,6 +119,7 @@ def test_the_card_says_what_the_audit_found(evidence: Evidence) -> None:
         chance=0.55,
         floor=Reading(0.62, 0.5, 0.7),
         joint=0.595,
+        worst_group=WorstGroup("by class", "TPR - FPR", Reading(0.312, 0.101, 0.5), 0.0, 41, 7),
         beside=[Beside("balanced accuracy", Reading(0.71, 0.6, 0.8), 0.5, limited=True)],
         flags=[("too few examples", "there are 79")],
         attacks=[
@@ -129,6 +132,8 @@ def test_the_card_says_what_the_audit_found(evidence: Evidence) -> None:
     for line in (
         f"**The embeddings leak tribe.** Evidence: {escaped(told.told_by[0])}.",
         "| strongest attack: a kernel machine | 67.1 % [56.1, 76.4] | 55.0 % |",
+        "| worst of 7 groups, by class (TPR - FPR, 41 test examples; interval corrected for all groups)"
+        " | 31.2 % [10.1, 50.0] | 0.0 % |",
         "| balanced accuracy | 71.0 % [60.0, 80.0] | 50.0 % |",
         "| floor (implied by the utility alone) | 62.0 % [50.0, 70.0] | 55.0 % |",
         "| adversary of the training (not evidence) | 59.5 % | 55.0 % |",
@@ -158,6 +163,20 @@ def test_each_reading_stands_beside_its_own_chance(evidence: Evidence, run: Path
     for name, found in (("balanced accuracy", balanced), ("class-matched AUC", matched)):
         low, high = (100 * end for end in found["ci"])
         assert f"| {name} | {100 * found['value']:.1f} % [{low:.1f}, {high:.1f}] | 50.0 % |" in lines
+
+
+def test_the_worst_group_is_that_of_the_audit_and_is_not_named(run: Path) -> None:
+    """A group by a column that is a feature: neither its name nor its value may be in a release."""
+    group = {"kind": "column", "by": "home_town", "group": "reykjavik", "measure": "accuracy", "examples": 33}
+    group |= {"value": 0.8, "ci": [0.61, 0.9], "reference": 0.5, "compared_with": "guessing"}
+    few = group | {"value": None, "ci": None, "reference": None}
+    change(run / "audit.json", groups=[group, few, group])
+    content = json.loads((run / "audit.json").read_text()) | {"worst_group": group}
+    (run / "audit.json").write_text(json.dumps(sealed(content)))
+    lines = card(gather(run, Limits()), ["npy"], pseudonymous=False).splitlines()
+    said = "worst of 2 groups, by a column (accuracy, 33 test examples; interval corrected for all groups)"
+    assert f"| {said} | 80.0 % [61.0, 90.0] | 50.0 % |" in lines
+    assert not any("home_town" in line or "reykjavik" in line for line in lines)
 
 
 def test_it_is_said_for_how_many_nodes_a_secret_is_unknown(evidence: Evidence) -> None:

@@ -120,12 +120,13 @@ def audit() -> dict[str, Any]:
     after = places(rng, 7, 0.5)
     labels = {name: after.pop(name) for name in ("class", "names")}
     return {
-        "schema": "graphveil/audit/3",
+        "schema": "graphveil/audit/4",
         "origin": {"panel": "full", "seed": 0},
         "secret": "labels",
         "verdict": "leaks",
         "chance": 0.302,
         "strongest": {name: ensemble[name] for name in ("attack", "metric", "value", "ci")},
+        "worst_group": groups()[0],
         "certificate": as_written(certificate()),
         "certificate_on_test": {"accuracy": 0.345, "balanced_accuracy": 0.262},
         "balanced": {"attack": "MLP, all", "chance": 0.143, "value": 0.24, "ci": [0.211, 0.268]},
@@ -148,12 +149,26 @@ def audit() -> dict[str, Any]:
             "public graph": [_attack("label propagation", 0.856)],
             "unprotected encoder": [_attack(name, 0.6 + 0.04 * i) for i, name in enumerate(names)][::-1],  # best first
         },
+        "groups": groups(),
         "flags": [{"name": "too few examples", "sentence": "the test part leaves one class 12 examples"}],
         "dropped": [],
         "notes": ["labels of 15 nodes are unknown"],
         "test_examples": 1000,
         "map": {"before": places(rng, 7, 4) | labels, "after": after, **labels, "of": "nodes"},
     }
+
+
+def groups() -> list[dict[str, Any]]:
+    """Of a class, of a degree third and, with too few examples, of a column."""
+    own = {"kind": "class", "by": "labels", "group": "Theory", "measure": "tpr_minus_fpr", "examples": 130}
+    third = {"kind": "degree", "by": "degree", "group": "0 to 2", "measure": "accuracy", "examples": 333}
+    few = {"kind": "column", "by": "town", "group": "Bath", "measure": "accuracy", "examples": 12}
+    guessing = {"compared_with": "guessing"}
+    return [
+        own | {"value": 0.112, "ci": [0.021, 0.203], "reference": 0.0} | guessing,
+        third | {"value": 0.31, "ci": [0.241, 0.38], "reference": 0.322} | guessing,
+        few | {"value": None, "ci": None, "reference": None} | guessing,
+    ]
 
 
 def certificate() -> Certificate:

@@ -38,7 +38,7 @@ TAGS = re.compile(
     "html|head|meta|link|title|style|body|a|header|nav|main|section|h1|h2|p|ul|li|dl|div|dt|dd|span|strong|small|table|"
     "caption|thead|tbody|tr|th|td|figure|figcaption|details|summary|pre|svg|desc|path|text|rect"
 )
-SWAPPED_NEVER = {"schema", "verdict", "metric"}
+SWAPPED_NEVER = {"schema", "verdict", "metric", "measure"}
 
 
 # ----- an audit -------------------------------------------------------------------------------------------------------
@@ -53,6 +53,7 @@ def test_the_answer_of_an_audit_comes_first(show: Show) -> None:
     facts = {one.all("dt")[0].text: one.all("dd")[0].text for one in answer.all("div") if one.all("dt")}
     assert facts == {
         "strongest attack": "33.1 [30.3, 36.1] % accuracy; the best together",
+        "worst group": f"11.2 [2.1, 20.3] % TPR {MINUS} FPR of labels = Theory; 130 test examples; guessing 0.0 %",
         "certificate": "≤ 60.0 % accuracy of the best possible attack on the codes alone, counted exactly for this"
         " release",
         "certificate · nodes like these": f"{limit} accuracy of the best possible attack on other nodes, with 95 %"
@@ -68,6 +69,20 @@ def test_the_answer_of_an_audit_comes_first(show: Show) -> None:
         "with the features": "75.1 [72.3, 77.7] % MLP, all, with features; the embeddings add +1.1",
     }
     assert "too few examples: the test part leaves one class 12 examples" in answer.text
+
+
+def test_every_group_is_in_a_table(show: Show) -> None:
+    page = show(made.audit())
+    found = table(page, "The strongest attack by group")
+    assert found.cells() == [
+        ["labels = Theory", "130", f"TPR {MINUS} FPR", "11.2 [2.1, 20.3]", "0.0", "guessing"],
+        ["degree 0 to 2", "333", "accuracy", "31.0 [24.1, 38.0]", "32.2", "guessing"],
+        ["town = Bath", "12", "accuracy", "too few", MISSING, MISSING],
+    ]
+    assert "the answers of the strongest attack, the best together. The intervals hold for all 2 groups" in page.text
+    without = show(made.audit() | {"groups": [], "worst_group": None})
+    assert "Groups" not in [one.text for one in without.all("h2")]
+    assert "worst group" not in without.all("section")[0].text
 
 
 def test_the_certificate_has_a_section_of_its_own(show: Show) -> None:
@@ -321,7 +336,7 @@ def test_a_class_without_a_name(show: Show) -> None:
         (lambda _: "", "cannot be shown"),
         (lambda _: "[]", "its content is [], expected an object"),
         (lambda _: "[" * 100_000, "cannot be shown"),
-        (lambda text: text.replace("audit/3", "audit/2"), "its schema is 'graphveil/audit/2'"),
+        (lambda text: text.replace("audit/4", "audit/3"), "its schema is 'graphveil/audit/3'"),
         (lambda text: text.replace('"chance": 0.302', '"chance": "much"', 1), "chance is 'much', expected a number"),
         (lambda text: text.replace('"chance": 0.302', '"chance": 30.2', 1), "chance is 30.2, expected a share"),
         (lambda text: text.replace('"chance": 0.302', '"chance": true', 1), "chance is True, expected a number"),

@@ -3,6 +3,8 @@
 | metric | interval |
 |---|---|
 | accuracy, and its gain over the most frequent class | Wilson |
+| accuracy in a group | Clopper and Pearson, exact at any level |
+| difference of two shares | that of both shares, combined as by Newcombe (1998, method 10) |
 | balanced accuracy, macro-F1 | bootstrap within each class |
 | AUC | DeLong's placements on the logit scale, with the covariance of pairs that share a node |
 | difference of two AUCs | the same of the differences of the placements, on the scale of the AUC |
@@ -18,13 +20,15 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, ndtri
+from scipy.special import betaincinv, expit, logit, ndtri
 from scipy.stats import rankdata
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-Z95 = float(ndtri(0.975))
+TAIL = 0.025
+"""Error of a 95 % interval on either side."""
+Z95 = float(ndtri(1 - TAIL))
 RESAMPLES = 400
 DRAWS = 20_000
 
@@ -56,6 +60,22 @@ def wilson(hits: float, count: int) -> Estimate:
     centre = (share + z2 / (2 * count)) / (1 + z2 / count)
     half = Z95 / (1 + z2 / count) * np.sqrt(share * (1 - share) / count + z2 / (4 * count**2))
     return Estimate(share, max(0.0, float(centre - half)), min(1.0, float(centre + half)))
+
+
+def exact_share(hits: int, count: int, tail: float = TAIL) -> Estimate:
+    """A share of `count` independent trials; each end is wrong with probability `tail` at most."""
+    low = float(betaincinv(hits, count - hits + 1, tail)) if hits else 0.0
+    high = float(betaincinv(hits + 1, count - hits, 1 - tail)) if hits < count else 1.0
+    return Estimate(hits / count, low, high)
+
+
+def share_difference(hits: tuple[int, int], count: tuple[int, int], tail: float = TAIL) -> Estimate:
+    """The share of a first sample minus that of a second, independent one."""
+    one, other = (exact_share(*sample, tail) for sample in zip(hits, count, strict=True))
+    value = one.value - other.value
+    below = np.hypot(one.value - one.low, other.high - other.value)
+    above = np.hypot(one.high - one.value, other.value - other.low)
+    return Estimate(value, value - float(below), value + float(above))
 
 
 def mean(values: Array, index: Integers | None = None) -> Estimate:
@@ -125,17 +145,19 @@ def macro_f1(log_p: Array, y: Integers) -> Estimate:
 # ----- link secrets ---------------------------------------------------------------------------------------------------
 
 
-def auc(score: Array, y: Integers, pairs: Integers) -> Estimate:
+def auc(score: Array, y: Integers, pairs: Integers, tail: float = TAIL) -> Estimate:
     """The share of (link, non-link) pairs in the right order, ties counted half.
 
     Args:
         pairs: (2, n), so that the interval counts shared nodes.
+        tail: error of the interval on either side.
     """
     value, influence = placements(score, y)
     if value in (0.0, 1.0):
-        unseen = 3 / min((y == 1).sum(), (y == 0).sum())  # the rule of three: what was not seen once in n trials
+        # the rule of three: what was not seen once in n trials; of a narrower error, more than three
+        unseen = max(3.0, -np.log(2 * tail)) / min((y == 1).sum(), (y == 0).sum())
         return Estimate(value, max(0.0, value - unseen), min(1.0, value + unseen))
-    spread = Z95 * np.sqrt(_variance(influence, pairs)) / (value * (1 - value))
+    spread = ndtri(1 - tail) * np.sqrt(_variance(influence, pairs)) / (value * (1 - value))
     low, high = expit(logit(value) + np.array([-spread, spread]))
     return Estimate(value, float(low), float(high))
 

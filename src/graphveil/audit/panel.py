@@ -31,6 +31,7 @@ from graphveil.audit.cache import SHARED, AnswerCache
 from graphveil.audit.certify import codes_certificate, is_discrete, limits_on_test, row_codes
 from graphveil.audit.embeddings import check_embeddings, exact, rows_digest, shape_flags
 from graphveil.audit.finding import Finding, contenders, over_folds, together
+from graphveil.audit.groups import check_columns, partitions
 from graphveil.audit.learners import Rows
 from graphveil.audit.map import draw
 from graphveil.audit.marks import CompareMarks, ReadMarks
@@ -70,7 +71,7 @@ class Effort:
     cache: Path | None = None
 
 
-def audit(
+def audit(  # noqa: PLR0913 - three are required, and each of the others is asked for by its name
     z: Any,
     graph: Data,
     split: Split,
@@ -80,6 +81,8 @@ def audit(
     controls: Mapping[str, Any] | None = None,
     context: Context | None = None,
     effort: Effort | None = None,
+    *,
+    by: Sequence[str] = (),
 ) -> Audit:
     """What fresh attackers read about `secret` from the embeddings `z`.
 
@@ -91,8 +94,11 @@ def audit(
             classifiers as they are.
         controls: other embeddings to attack in the same way, such as an untrained encoder's, by name.
         context: what only the maker of the embeddings knows.
+        by: node attributes; the strongest attack's result is given for each of their values, beside those by class and
+            by degree.
     """
     check_graph(graph)
+    check_columns(graph, by)
     if split.num_nodes != graph.x.size(0):
         raise GraphveilError(
             f"the split is for {split.num_nodes} nodes and the graph has {graph.x.size(0)}: build it from this one."
@@ -109,7 +115,7 @@ def audit(
     marked = _marked(attacks, asked, codes)
     on_embeddings = panel
     if attacks == "quick" and counting and _fills_tables(asked, codes):
-        on_embeddings = [attack for attack in panel if "secrets" not in attack.needs]
+        on_embeddings = [attack for attack in panel if not {"secrets", "few secrets"} & set(attack.needs)]
     tasks = [Task("embeddings", attack, rows) for attack in [*counting, *on_embeddings]]
     tasks += [Task("embeddings", attack, exact(z).astype(np.float64)) for attack in marked]
     others = {} if attacks == "quick" else {"raw features": raw_features(graph, seed)}
@@ -129,8 +135,9 @@ def audit(
         if name in RESERVED:
             raise GraphveilError(f"a control is called {name!r}, which is taken: call it something else.")
         others[name] = check_embeddings(other, graph.x.size(0), name)
+    on_controls = [attack for attack in on_z if "few secrets" not in attack.needs] or on_z  # never chosen
     for name, other in others.items():
-        chosen = on_features if name == "raw features" else on_z
+        chosen = on_features if name == "raw features" else on_controls
         tasks += [Task(name, attack, other) for attack in [*_counting(attacks, asked, row_codes(other)), *chosen]]
     effort = effort or Effort()
     cache = None
@@ -163,6 +170,7 @@ def audit(
         certificate=certificate,
         limits={} if certificate is None else limits_on_test(codes, asked),
         map=None if attacks == "quick" else draw(asked, rows, others.get("unprotected encoder"), seed),
+        partitions=partitions(graph, asked, _matched_by(context) if secret == "links" else secret, by),
     )
 
 

@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 from graphveil.audit.attacks import CLASSES_AND_FEATURES, WITH_FEATURES
 from graphveil.audit.finding import Finding, most_asked, plain, ranked, strongest
+from graphveil.audit.groups import KINDS, MEASURES, Group, Partition, judged, link_groups, node_groups, worst
 from graphveil.audit.information import Information, information
 from graphveil.audit.metrics import Array, Estimate, Integers, auc, largest_of
 from graphveil.audit.secret import Asked, LinkSecret, NodeSecret, Secret
@@ -22,7 +23,7 @@ from graphveil.data.graph import UNKNOWN
 from graphveil.errors import GraphveilError
 from graphveil.files import blame_the_disk, check_target, making, sealed, write_atomically, write_json
 
-SCHEMA = "graphveil/audit/3"
+SCHEMA = "graphveil/audit/4"
 WIDEST = 0.05
 """The half-width of an interval above which there are too few examples to call anything protected."""
 RAREST = 30
@@ -83,6 +84,7 @@ class Audit:
         certificate: what nobody who sees the embeddings alone can exceed; None if they have too many distinct rows.
         limits: of an embedding with a certificate, the same on the test examples alone, by metric.
         map: the embeddings on a plane by their secret; see `graphveil.audit.map`.
+        partitions: the nodes by group; see `graphveil.audit.groups`.
     """
 
     secret: Secret
@@ -95,6 +97,7 @@ class Audit:
     certificate: Certificate | None = None
     limits: Mapping[str, float] = field(default_factory=dict)
     map: Mapping[str, Any] | None = None
+    partitions: Sequence[Partition] = ()
 
     @cached_property
     def strongest(self) -> Finding:
@@ -221,6 +224,32 @@ class Audit:
         pairs = secret.test.index if isinstance(secret, LinkSecret) else None
         return information(answers.test, secret.test.y, (answers.val, secret.val.y), pairs)
 
+    @cached_property
+    def groups(self) -> Sequence[Group]:
+        """The strongest attack's test result by class, by degree third and by column."""
+        answers, secret = self.strongest.answers.test, self.secret
+        if isinstance(secret, NodeSecret):
+            return node_groups(answers, secret, self.partitions)
+        return link_groups(answers, secret.test, self.partitions, self._class_scores())
+
+    @cached_property
+    def worst_group(self) -> Group | None:
+        """The group with the largest lower end above its reference; None if all have too few examples."""
+        return worst(self.groups)
+
+    @property
+    def _keeps_classes(self) -> bool:
+        return self.context.utility is not None and self.context.utility.name != "links"
+
+    def _class_scores(self) -> Array | None:
+        """Of links: the score of each test pair by its true classes, NaN where unknown; None if none are kept."""
+        assert isinstance(self.secret, LinkSecret)
+        y, pairs = self.secret.classes, self.secret.test.index
+        if not self._keeps_classes or y is None or (y == UNKNOWN).all():
+            return None
+        known = (y[pairs] != UNKNOWN).all(axis=0)
+        return np.where(known, _class_pair_scores(y, self.secret.known)(pairs), np.nan)
+
     @property
     def gap(self) -> float | None:
         """How much more the strongest fresh attack reads than the adversary that was trained along."""
@@ -298,8 +327,7 @@ class Audit:
         on the validation part counts too, if its reading is beyond what luck gives the luckiest of so many.
         """
         found, best, reference = [], self.strongest, self.secret.chance
-        keeps_classes = self.context.utility is not None and self.context.utility.name != "links"
-        if isinstance(self.secret, LinkSecret) and keeps_classes and self.floor is not None:
+        if isinstance(self.secret, LinkSecret) and self._keeps_classes and self.floor is not None:
             reference = max(reference, self.floor.value)
         if best.headline.low > reference:
             found.append(_above(best.attack, METRICS[best.metric], best.headline, reference))
@@ -322,7 +350,19 @@ class Audit:
             and features.headline.low > self.secret.chance
         ):
             found.append(f"{features.attack}: z adds {excess} points to what the features tell")
-        return tuple(found)
+        return (*found, *self._told_by_groups())
+
+    def _told_by_groups(self) -> list[str]:
+        """The worst group if its interval, corrected for the number of groups, is above its reference.
+
+        The sentence names neither its column nor its value, because the card of a release quotes it.
+        """
+        group = self.worst_group
+        if group is None or group.estimate is None or group.reference is None or group.estimate.low <= group.reference:
+            return []
+        where = f"in the worst of {judged(self.groups)} groups ({KINDS[group.kind]})"
+        value = f"{MEASURES[group.measure]} {group.estimate}"
+        return [f"{self.strongest.attack}: {value} {where} is above {100 * group.reference:.1f}"]
 
     def _standing_out(self, reference: float) -> Finding | None:
         """An attack that reads more than `reference`, at the level of 2.5 % shared by all of them (Bonferroni)."""
@@ -348,6 +388,7 @@ class Audit:
             "strongest": {"attack": self.strongest.attack, "metric": self.strongest.metric}
             | plain(self.strongest.headline)
             | {"upper": self.upper},
+            "worst_group": self.worst_group and self.worst_group.to_dict(),
             "certificate": _certificate(self.certificate),
             "certificate_on_test": dict(self.limits) or None,
             "balanced": balanced
@@ -368,6 +409,7 @@ class Audit:
                 "guessing": {"metric": self.strongest.metric, "value": self.secret.chance},
                 **{name: [finding.summary() for finding in ranked(found)] for name, found in self.controls.items()},
             },
+            "groups": [group.to_dict() for group in self.groups],
             "flags": [{"name": flag.name, "sentence": flag.sentence} for flag in self.flags],
             "dropped": list(self.dropped),
             "notes": [*self.context.notes, *self.secret.notes],

@@ -3,12 +3,14 @@
 import io
 
 from rich.console import Console, Group
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from graphveil.audit.finding import Finding, strongest
+from graphveil.audit.groups import LEAST, MEASURES, judged
 from graphveil.audit.metrics import Estimate
 from graphveil.audit.result import METRICS, Audit
+from graphveil.errors import printable
 
 CERTIFIED = (
     "this release",
@@ -28,7 +30,7 @@ def shown(audit: Audit) -> Group:
     for name, value in rows(audit):
         beside.add_row(Text(f"  {name}"), Text(value))
     title = Text(f"What the embeddings tell about {audit.secret.name}: {audit.verdict}", style="bold")
-    return Group(title, beside, table(audit))
+    return Group(title, beside, table(audit), *([group_table(audit)] if audit.groups else []))
 
 
 def as_text(audit: Audit, width: int = 110) -> str:
@@ -45,6 +47,7 @@ def rows(audit: Audit) -> list[tuple[str, str]]:
         ("strongest attack", f"{best.attack}: {METRICS[best.metric]} {best.headline}, guessing {chance:.1f}"),
         ("any of the attacks", f"at most {100 * audit.upper:.1f}, with 97.5 % confidence"),
     ]
+    found += _worst_group(audit)
     found += _certified(audit)
     if audit.most_balanced is not None:
         name, balanced = audit.most_balanced.attack, audit.most_balanced.balanced
@@ -90,6 +93,52 @@ def table(audit: Audit) -> Table:
     guessing = "control: guessing" if of_links else "control: naming the largest class"
     result.add_row(guessing, f"{100 * audit.secret.chance:.1f}", f"{100 * second_chance:.1f}", "")
     return result
+
+
+def group_table(audit: Audit) -> Table:
+    """The strongest attack's result on every group, beside guessing there."""
+    of_links = audit.strongest.metric == "auc"
+    what = "pairs" if of_links else "nodes"
+    kept = any(group.compared_with != "guessing" for group in audit.groups)
+    names = (f"test {what}", "measure", "value", "reference" if kept else "guessing")
+    result = Table(Column("group", overflow="fold"), *names, title_justify="left", caption_justify="left")
+    result.title = f"The strongest attack ({audit.strongest.attack}) by group"
+    result.caption = _caption(audit)
+    for place, group in enumerate(audit.groups):
+        if place and audit.groups[place - 1].by != group.by:
+            result.add_section()
+        value = "too few" if group.estimate is None else str(group.estimate)
+        reference = "" if group.reference is None else f"{100 * group.reference:.1f}"
+        words = (f"{group.examples:,}", MEASURES[group.measure], value, reference)
+        result.add_row(Text(printable(group.label)), *words, style="bold" if group is audit.worst_group else "")
+    return result
+
+
+def _caption(audit: Audit) -> str:
+    """What the values of the groups are, in as few words as can be."""
+    count = judged(audit.groups)
+    said = [f"Intervals hold for all {count} groups together (Bonferroni)."] if count else []
+    if any(group.measure == "tpr_minus_fpr" for group in audit.groups):
+        said.append("TPR - FPR: share of the class assigned to it, minus that of all other nodes.")
+    if audit.strongest.metric == "auc":
+        said.append("Pairs count where an end is in the group; by degree, where the end of smaller degree is.")
+    if any(group.compared_with != "guessing" for group in audit.groups):
+        said.append("The reference is the best rule on the true classes, or guessing if that has more.")
+    if any(group.estimate is None for group in audit.groups):
+        least = f"{LEAST} links, non-links or" if audit.strongest.metric == "auc" else f"{LEAST}"
+        said.append(f"Groups with fewer than {least} test nodes are not judged.")
+    return " ".join(said)
+
+
+def _worst_group(audit: Audit) -> list[tuple[str, str]]:
+    """The group about which the strongest attack learns most, beside guessing there."""
+    group = audit.worst_group
+    if group is None or group.reference is None:
+        return []
+    value = f"{MEASURES[group.measure]} {group.estimate}, {group.compared_with} {100 * group.reference:.1f}"
+    what = "pairs" if audit.strongest.metric == "auc" else "nodes"
+    rest = f"{group.examples:,} test {what}, interval corrected for {judged(audit.groups)} groups"
+    return [("worst group", f"{printable(group.label)}: {value}; {rest}")]
 
 
 def _certified(audit: Audit) -> list[tuple[str, str]]:

@@ -142,6 +142,10 @@ def audit(
     split: Annotated[
         str | None, typer.Option(help="Of --embeddings: paper (of graphs by name) or proportional (of your own).")
     ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help="A node column to group the strongest attack's results by; may be repeated."),
+    ] = None,
     panel: Annotated[str, typer.Option(help="full, or quick for a first look.")] = "full",
     controls: Annotated[
         bool, typer.Option(help="Attack an untrained and an unprotected encoder of the run's kind too.")
@@ -170,7 +174,7 @@ def audit(
     from graphveil.data.origin import Reading
     from graphveil.data.split import draw_split, targets_of
     from graphveil.progress import show_attacks
-    from graphveil.review import review, review_file
+    from graphveil.review import review, review_file, with_columns
 
     own = {"--graph": graph, "--split": split, "--seed": seed, "--out": out}
     given = [name for name, value in own.items() if value is not None]
@@ -188,19 +192,23 @@ def audit(
         with show_attacks(console) as on_attack:
             effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), time_budget, on_attack)
             if run is not None:
-                found = review(run, secret or (), panel, root, controls, effort, reading.bins)
+                found = review(run, secret or (), panel, root, controls, effort, reading.bins, by or ())
             else:
                 assert embeddings is not None
                 if graph is None or secret is None or len(secret) != 1:
                     raise GraphveilError(
                         "--embeddings needs --graph and one --secret too: whose nodes, and what to look for."
                     )
-                opened = open_and_show(graph, reading, root, secret, ())
+                later = [name for name in by or () if name not in (*secret, *reading.attributes)]
+                bins = {name: count for name, count in reading.bins.items() if name in later}
+                first = replace(reading, bins={name: n for name, n in reading.bins.items() if name not in bins})
+                opened = open_and_show(graph, first, root, secret, ())
                 parts = draw_split(
                     split or opened.default_split, opened.graph, seed or 0, "all", targets_of(opened.graph, secret[0])
                 )
-                file = out or Path("audit.json")
-                found = {file: review_file(embeddings, opened.graph, parts, secret[0], seed or 0, file, panel, effort)}
+                file, grouped = out or Path("audit.json"), with_columns(opened.graph, opened.source, by or (), bins)
+                one = review_file(embeddings, grouped, parts, secret[0], seed or 0, file, panel, effort, by or ())
+                found = {file: one}
     except KeyboardInterrupt:
         fail("interrupted; no audit was written.", code=130)
     for file, one in found.items():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.audit.embeddings import check_embeddings, rows_digest
+from graphveil.audit.groups import KINDS, MEASURES
 from graphveil.audit.result import METRICS, SCHEMA
 from graphveil.errors import GraphveilError, unknown
 from graphveil.files import is_sealed, read_json
@@ -96,6 +97,25 @@ class Attacked:
 
 
 @dataclass(frozen=True)
+class WorstGroup:
+    """The group about which the strongest attack learns most, without its column and its value.
+
+    Args:
+        kind: "by class", "by degree" or "by a column".
+        measure: "accuracy", "AUC" or "TPR - FPR".
+        groups: the number of groups that the interval is corrected for.
+        reference: the value of guessing, or of the true classes if the utility keeps classes.
+    """
+
+    kind: str
+    measure: str
+    reading: Reading
+    reference: float | None
+    examples: int
+    groups: int
+
+
+@dataclass(frozen=True)
 class Audited:
     """The fields of one secret's audit that the card uses."""
 
@@ -105,6 +125,7 @@ class Audited:
     metric: str
     reading: Reading
     upper: float
+    worst_group: WorstGroup | None
     chance: float | None
     floor: Reading | None
     joint: float | None
@@ -233,6 +254,7 @@ def read_audit(file: Path, secret: str) -> Audited:
         metric=METRICS[best.text("metric", list(METRICS))],
         reading=reading,
         upper=max(upper, reading.high),
+        worst_group=_worst_group(fields),
         chance=fields.share("chance"),
         floor=fields.reading("floor"),
         joint=None if joint is None else joint.share("value"),
@@ -245,6 +267,20 @@ def read_audit(file: Path, secret: str) -> Audited:
         embeddings=origin.text("embeddings"),
         split=origin.text("split"),
         certificate=None if (inner := fields.inner("certificate")) is None else read_certificate(inner, secret),
+    )
+
+
+def _worst_group(fields: Fields) -> WorstGroup | None:
+    one = fields.inner("worst_group")
+    if one is None or (reading := one.as_reading(any_number=True)) is None:
+        return None
+    return WorstGroup(
+        kind=KINDS[one.text("kind", list(KINDS))],  # type: ignore[index]
+        measure=MEASURES[one.text("measure", list(MEASURES))],  # type: ignore[index]
+        reading=reading,
+        reference=one.share("reference"),
+        examples=int(one.number("examples") or 0),
+        groups=sum(group.number("value") is not None for group in fields.objects("groups")),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from graphveil.report.charts import attack_chart, maps, training_curves
 from graphveil.report.checks import Reading
 from graphveil.report.parts import (
+    MEASURES,
     MISSING,
     Column,
     Fold,
@@ -21,8 +22,9 @@ from graphveil.report.parts import (
     percent,
     plain,
     points,
+    shortened,
 )
-from graphveil.report.results import Attack, Audit, Certificate, Run
+from graphveil.report.results import Attack, Audit, Certificate, Group, Run
 
 VERDICTS = {
     "leaks": Mark("✗", "leaks", "bad"),
@@ -132,6 +134,7 @@ def _facts(audit: Audit) -> list[Fact]:
     best = audit.strongest
     facts = [
         ("strongest attack", f"{interval(best.reading)} %", f"{metric_name(best.metric)}; {best.name}"),
+        *([] if audit.worst_group is None else [_worst_group(audit.worst_group)]),
         *([] if audit.certificate is None else _certified(audit.certificate)),
         ("guessing", f"{percent(audit.chance)} %", f"of {plain(audit.examples)} test examples"),
     ]
@@ -151,6 +154,13 @@ def _facts(audit: Audit) -> list[Fact]:
         chance_text = "" if one.chance is None else f"; guessing {percent(one.chance)} %"
         facts.append((BESIDE[name], f"{interval(one.reading)} %", f"{one.attack}{chance_text}{excess_text}"))
     return facts
+
+
+def _worst_group(one: Group) -> Fact:
+    """The group about which the strongest attack learns most."""
+    rest = f"{plain(one.examples)} test examples; {one.compared_with} {percent(one.reference)} %"
+    what = f"{MEASURES[one.measure]} of {shortened(one.label, 60)}"
+    return ("worst group", f"{interval(one.reading)} %", f"{what}; {rest}")
 
 
 def _certified(one: Certificate) -> list[Fact]:
@@ -186,6 +196,8 @@ def _sections(audit: Audit) -> list[Section]:
     ]
     sections = [] if audit.certificate is None else [_certificate(audit.certificate)]
     sections.append(Section("Attacks", attacks))
+    if audit.groups:
+        sections.append(Section("Groups", [_groups(audit)]))
     if best:
         note = "Of each control the attack that read most on the validation part."
         every = [_attack_table(f"Every attack on: {name}", found) for name, found in audit.controls.items()]
@@ -229,6 +241,31 @@ def _attack_table(title: str, attacks: Sequence[Attack]) -> Table:
         for one in ranked
     ]
     return Table(title, columns, rows, "In percent.")
+
+
+def _groups(audit: Audit) -> Table:
+    columns = [Column("group", "name"), Column("test examples"), Column("measure", "text")]
+    columns += [Column("value [interval]"), Column("reference"), Column("reference is", "text")]
+    rows = [
+        [
+            shortened(one.label, 60),
+            plain(one.examples),
+            MEASURES[one.measure],
+            "too few" if one.reading is None else interval(one.reading),
+            percent(one.reference),
+            MISSING if one.reading is None else one.compared_with,
+        ]
+        for one in audit.groups
+    ]
+    judged = sum(one.reading is not None for one in audit.groups)
+    note = f"In percent, from the answers of the strongest attack, {audit.strongest.name}. The intervals hold for all"
+    note += f" {judged} groups together (Bonferroni); groups with too few examples are not judged."
+    if any(one.measure == "tpr_minus_fpr" for one in audit.groups):
+        name = MEASURES["tpr_minus_fpr"]
+        note += f" {name} of a class: the share of its nodes assigned to it, minus that of all other nodes."
+    if any(one.measure == "auc" for one in audit.groups):
+        note += " A pair counts for the groups of both ends; by degree, for that of the end with the smaller degree."
+    return Table("The strongest attack by group", columns, rows, note)
 
 
 def _controls(audit: Audit, best: Sequence[tuple[str, Attack]], note: str) -> Table:

@@ -11,6 +11,8 @@ from markupsafe import Markup
 from graphveil.report.checks import Reading
 
 MISSING = "\N{EN DASH}"
+MEASURES = {"accuracy": "accuracy", "tpr_minus_fpr": "TPR \N{MINUS SIGN} FPR", "auc": "AUC"}
+"""Of groups; the second is 0 for guessing and 1 for a perfect attack."""
 
 
 @dataclass(frozen=True)

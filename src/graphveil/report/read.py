@@ -12,12 +12,14 @@ import pyarrow.parquet as pq
 from graphveil.errors import GraphveilError
 from graphveil.files import read_json
 from graphveil.report.checks import Fields, Reading
+from graphveil.report.parts import MEASURES
 from graphveil.report.results import (
     Attack,
     Audit,
     Beside,
     Certificate,
     Experiment,
+    Group,
     Hidden,
     History,
     Points,
@@ -82,7 +84,7 @@ def _blame(file: Path) -> Iterator[None]:
 
 
 def _audit(fields: Fields) -> Audit:
-    _check_schema(fields, "graphveil/audit/3")
+    _check_schema(fields, "graphveil/audit/4")
     told = fields.inner("mutual_information") or Fields({}, "mutual_information")
     best = fields.inner("strongest") or Fields({}, "strongest")
     joint, floor = fields.inner("joint_adversary"), fields.reading("floor")
@@ -105,6 +107,8 @@ def _audit(fields: Fields) -> Audit:
         information={name: _nats(told, name) for name in ("lower_bound", "vclub")},
         entropy=told.number("entropy"),
         attacks=[_attack(found) for found in fields.objects("attacks")],
+        groups=[_group(found) for found in fields.objects("groups")],
+        worst_group=None if (worst := fields.inner("worst_group")) is None else _group(worst),
         controls=controls,
         flags=[(flag.text("name"), flag.text("sentence")) for flag in fields.objects("flags")],
         notes=[*fields.texts("notes")],
@@ -124,6 +128,18 @@ def _attack(fields: Fields) -> Attack:
         needs=fields.texts("needs"),
         finer=metrics.reading("class_matched_auc") or metrics.reading("balanced_accuracy"),
         validation=fields.share("validation"),
+    )
+
+
+def _group(fields: Fields) -> Group:
+    name, by = fields.text("group"), fields.text("by")
+    return Group(
+        label=f"degree {name}" if fields.text("kind") == "degree" else f"{by} = {name}",
+        measure=fields.text("measure", list(MEASURES)),
+        examples=fields.number("examples"),
+        reading=fields.as_reading(any_number=True),
+        reference=fields.share("reference"),
+        compared_with=fields.text("compared_with"),
     )
 
 

@@ -20,6 +20,18 @@ class Attack:
 
 
 @dataclass(frozen=True)
+class Group:
+    """The strongest attack's result on one group; without a reading it has too few examples."""
+
+    label: str
+    measure: str
+    examples: float | None
+    reading: Reading | None
+    reference: float | None
+    compared_with: str
+
+
+@dataclass(frozen=True)
 class Points:
     """Embeddings in two dimensions, and the secret class of each point."""
 
@@ -83,6 +95,8 @@ class Audit:
     information: Mapping[str, tuple[Reading | None, str]]
     entropy: float | None
     attacks: Sequence[Attack]
+    groups: Sequence[Group]
+    worst_group: Group | None
     controls: Mapping[str, Sequence[Attack]]
     flags: Sequence[tuple[str, str]]
     notes: Sequence[str]
