@@ -118,7 +118,7 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is aske
         on_embeddings = [attack for attack in panel if not {"secrets", "few secrets"} & set(attack.needs)]
     tasks = [Task("embeddings", attack, rows) for attack in [*counting, *on_embeddings]]
     tasks += [Task("embeddings", attack, exact(z).astype(np.float64)) for attack in marked]
-    others = {} if attacks == "quick" else {"raw features": raw_features(graph, seed)}
+    others = _controls(graph, controls or {}, seed, quick=attacks == "quick")
     on_z = [attack for attack in panel if "graph" not in attack.needs]
     on_features = on_z
     if attacks is None or attacks == "full":
@@ -131,10 +131,6 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is aske
         on_features = [attack for attack in on_z if f"{attack.name}{WITH_FEATURES}" in names]  # to see what z adds
     if isinstance(asked, NodeSecret) and len(on_z) < len(panel):
         tasks += [Task("public graph", attack, rows) for attack in nodes.graph_alone()]
-    for name, other in (controls or {}).items():
-        if name in RESERVED:
-            raise GraphveilError(f"a control is called {name!r}, which is taken: call it something else.")
-        others[name] = check_embeddings(other, graph.x.size(0), name)
     on_controls = [attack for attack in on_z if "few secrets" not in attack.needs] or on_z  # never chosen
     for name, other in others.items():
         chosen = on_features if name == "raw features" else on_controls
@@ -172,6 +168,15 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is aske
         map=None if attacks == "quick" else draw(asked, rows, others.get("unprotected encoder"), seed),
         partitions=partitions(graph, asked, _matched_by(context) if secret == "links" else secret, by),
     )
+
+
+def _controls(graph: Data, given: Mapping[str, Any], seed: int, quick: bool) -> dict[str, Rows]:
+    """Raw features, except for a quick look, and what was given."""
+    for name in given:
+        if name in RESERVED:
+            raise GraphveilError(f"a control is called {name!r}, which is taken: call it something else.")
+    features = {} if quick else {"raw features": raw_features(graph, seed)}
+    return features | {name: check_embeddings(rows, graph.x.size(0), name) for name, rows in given.items()}
 
 
 def _over_all_folds(
