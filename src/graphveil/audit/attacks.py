@@ -19,13 +19,19 @@ from graphveil.errors import GraphveilError
 
 WIDEST = 2048
 """Columns beyond which z is not whitened: that would take minutes."""
-Need = Literal["z", "secrets", "labels", "graph", "features"]
+Need = Literal["z", "secrets", "labels", "graph", "features", "known links"]
 """The embeddings; the secrets of other nodes or pairs; the labels of other nodes; all links of the public graph; the
-features of all nodes."""
-BEYOND_Z: frozenset[Need] = frozenset({"graph", "features"})
+features of all nodes; of a link secret the graph of the known links, beside z."""
+BEYOND_Z: frozenset[Need] = frozenset({"graph", "features", "known links"})
 """What an attacker does not hold who sees z alone."""
 WITH_FEATURES = ", with features"
 """How the name of an attack ends that sees z and the features; without it, it is the name of the same attack on one."""
+WITH_LINKS = ", with known links"
+"""The same for z and the graph of the known links."""
+KNOWN_LINKS = "known links"
+"""The control of a link secret for attackers who hold the known links and no z."""
+CLASSES_AND_LINKS = "true classes and known links"
+"""The control of a link secret in which the true classes replace z, for attackers who hold the known links."""
 CLASSES_AND_FEATURES = "true classes and features"
 """The control of a link secret in which the true classes replace z, for attackers who hold the features."""
 
