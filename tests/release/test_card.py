@@ -13,6 +13,7 @@ from graphveil.errors import GraphveilError
 from graphveil.release.card import card, escaped
 from graphveil.release.evidence import Attacked, Beside, Evidence, Limits, gather
 from graphveil.report.checks import Reading
+from tests.release.made import audit_files, change
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 HARMLESS = ("text", "softbreak", "code_inline")
@@ -158,6 +159,13 @@ def test_each_reading_stands_beside_its_own_chance(evidence: Evidence, run: Path
     for name, found in (("balanced accuracy", balanced), ("class-matched AUC", matched)):
         low, high = (100 * end for end in found["ci"])
         assert f"| {name} | {100 * found['value']:.1f} % [{low:.1f}, {high:.1f}] | 50.0 % |" in lines
+
+
+def test_the_attack_with_the_known_links_stands_on_the_card(run: Path) -> None:
+    held = {"attack": "boosted trees", "metric": "auc", "value": 0.8, "ci": [0.75, 0.85]}
+    change(audit_files(run)["links"], with_links=held | {"excess": {"value": 0.1, "ci": [0.05, 0.15]}})
+    lines = card(gather(run, Limits()), ["npy"], pseudonymous=False).splitlines()
+    assert "| with the known links | 80.0 % [75.0, 85.0] | 50.0 % |" in lines
 
 
 def test_it_is_said_for_how_many_nodes_a_secret_is_unknown(evidence: Evidence) -> None:

@@ -70,6 +70,19 @@ def test_the_answer_of_an_audit_comes_first(show: Show) -> None:
     assert "too few examples: the test part leaves one class 12 examples" in answer.text
 
 
+def test_the_attack_with_the_known_links_has_a_line_and_comes_after_those_on_z(show: Show) -> None:
+    held = {"attack": "trees, with known links", "metric": "auc", "value": 0.991, "ci": [0.986, 0.994]}
+    audit = made.audit() | {"secret": "links", "with_links": held | {"excess": {"value": 0.012, "ci": [0.004, 0.02]}}}
+    audit["attacks"] = [held | {"needs": ["z", "secrets", "known links"]}, *audit["attacks"]]
+    page = show(audit)
+    facts = {one.all("dt")[0].text: one.all("dd")[0].text for one in page.all("div") if one.all("dt")}
+    line = "99.1 [98.6, 99.4] % trees, with known links; the embeddings add +1.2"
+    assert facts["with the known links"] == line
+    names = [row[0] for row in table(page, "Every attack, in percent").cells()]
+    on_z = [name for name in names if "with known links" not in name and not name.startswith("control")]
+    assert names.index("trees, with known links") == len(on_z)
+
+
 def test_the_certificate_has_a_section_of_its_own(show: Show) -> None:
     page, found = show(made.audit()), made.certificate()
     assert [one.text for one in page.all("h2")][1] == "Certificate"
@@ -321,7 +334,7 @@ def test_a_class_without_a_name(show: Show) -> None:
         (lambda _: "", "cannot be shown"),
         (lambda _: "[]", "its content is [], expected an object"),
         (lambda _: "[" * 100_000, "cannot be shown"),
-        (lambda text: text.replace("audit/3", "audit/2"), "its schema is 'graphveil/audit/2'"),
+        (lambda text: text.replace("audit/4", "audit/3"), "its schema is 'graphveil/audit/3'"),
         (lambda text: text.replace('"chance": 0.302', '"chance": "much"', 1), "chance is 'much', expected a number"),
         (lambda text: text.replace('"chance": 0.302', '"chance": 30.2', 1), "chance is 30.2, expected a share"),
         (lambda text: text.replace('"chance": 0.302', '"chance": true', 1), "chance is True, expected a number"),

@@ -82,7 +82,7 @@ def _blame(file: Path) -> Iterator[None]:
 
 
 def _audit(fields: Fields) -> Audit:
-    _check_schema(fields, "graphveil/audit/3")
+    _check_schema(fields, "graphveil/audit/4")
     told = fields.inner("mutual_information") or Fields({}, "mutual_information")
     best = fields.inner("strongest") or Fields({}, "strongest")
     joint, floor = fields.inner("joint_adversary"), fields.reading("floor")
@@ -135,6 +135,7 @@ def _beside(fields: Fields) -> dict[str, Beside]:
         ("class_matched", 0.5),
         ("with_public_graph", None),
         ("with_features", None),
+        ("with_links", None),
     ):
         if (inner := fields.inner(name)) is not None:
             excess = inner.inner("excess")
