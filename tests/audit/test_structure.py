@@ -155,7 +155,7 @@ def test_rows_do_not_depend_on_the_blocks(town: Data, town_split: gv.Split, monk
 # ----- attacks --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*structure.SCORES, *(name for name, _ in structure.ALONE)])
+@pytest.mark.parametrize("name", [*structure.SCORES, *(name for name, _ in structure.ALONE), structure.STACKED[0]])
 def test_every_attack_on_known_links_finds_links_by_their_neighbours(
     name: str, islands: tuple[Data, gv.Split], by_chance: tuple[Data, gv.Split]
 ) -> None:
@@ -254,9 +254,9 @@ def test_a_full_audit_of_links_has_the_control_and_both_lines() -> None:
     graph = gv.generate(gv.GraphSpec(num_nodes=200, num_edges=700, num_features=20, num_classes=3), seed=1)
     split = gv.Split.proportional(graph, 0, message_edges="all")
     found = gv.audit(noise(1, 200, 3), graph, split, "links", context=KEEPS_LABELS)
-    names = [*structure.SCORES, *(name for name, _ in structure.ALONE)]
+    names = [*structure.SCORES, *(name for name, _ in structure.ALONE), structure.STACKED[0]]
     assert [one.attack for one in found.controls[KNOWN_LINKS]] == names
-    both = [name for name, _ in structure.BOTH]
+    both = [*(name for name, _ in structure.BOTH), structure.STACKED[1]]
     assert [one.attack for one in found.controls[CLASSES_AND_LINKS]] == both
     assert [one.attack for one in found.findings if "known links" in one.needs] == both
     assert found.strongest.on_z_alone
@@ -286,3 +286,39 @@ def test_the_controls_are_attacked_once_for_all_embeddings(town: Data, town_spli
     assert all(took > 0 for took in seconds[0].values())
     again = {subject for (subject, _), took in seconds[1].items() if took > 0}
     assert again == {"embeddings"}
+
+
+def test_who_holds_z_too_is_not_misled_by_links_that_z_was_computed_from(islands: tuple[Data, gv.Split]) -> None:
+    """Each node holds its neighbours' noise along known links only: z tells the known links and no others."""
+    secret = link_secret(*islands, 0)
+    linked = secret.known.index[:, secret.known.y == 1]
+    z = noise(7, 1200, 40).astype(np.float64)
+    total = z.copy()
+    np.add.at(total, linked[0], 3 * z[linked[1]])
+    np.add.at(total, linked[1], 3 * z[linked[0]])
+    found = audited(total.astype(np.float32), secret)
+    assert found.excess_with_links is not None
+    assert found.excess_with_links.value > -0.01
+
+
+def test_stacked_scores_are_stronger_than_each_and_find_nothing_in_noise(town: Data, town_split: gv.Split) -> None:
+    """Scores that err independently; the validation part is answered by models that did not see the answer."""
+    secret = replace(link_secret(town, town_split, 0), matched=None)
+
+    class Drawn:
+        name, needs, cost = "drawn", ("z",), 1.0
+
+        def __init__(self, seed: int, signal: float) -> None:
+            self.random, self.signal = np.random.default_rng(seed), signal
+
+        def __call__(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:  # noqa: ARG002
+            return Answers(*(self.signal * a.y + self.random.normal(size=len(a.y)) for a in (secret.val, secret.test)))
+
+    def stacked(signal: float, count: int) -> tuple[float, float]:
+        parts = [Drawn(seed, signal) for seed in range(count)]
+        answers = structure.Stack("stack", parts, 1.0, ("z",))(noise(1), secret, 0)  # type: ignore[arg-type]
+        return area(answers.val, secret.val.y), area(answers.test, secret.test.y)
+
+    assert stacked(1.0, 1)[1] == pytest.approx(0.760, abs=0.03), "Phi(1 / sqrt(2))"
+    assert stacked(1.0, 2) == pytest.approx((0.841, 0.841), abs=0.04), "Phi(sqrt(2) / sqrt(2))"
+    assert stacked(0.0, 30) == pytest.approx((0.5, 0.5), abs=0.06)

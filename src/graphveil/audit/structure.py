@@ -8,6 +8,7 @@ at once: the known pairs are divided into folds, and the pairs of a fold are des
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,8 +17,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from graphveil.audit import learners
 from graphveil.audit.attacks import WITH_LINKS, Answers, Attack, Need
-from graphveil.audit.learners import Learner, Rows
-from graphveil.audit.links import ClassifyPairs, Described, Pairs, View, folded, geometry
+from graphveil.audit.learners import Learner, Rows, Taught
+from graphveil.audit.links import DISTANCES, ClassifyPairs, Described, Distance, Pairs, View, folded, geometry
 from graphveil.audit.metrics import Array, Integers
 from graphveil.audit.secret import LinkSecret
 
@@ -38,13 +39,15 @@ SCORES = (*COLUMNS[:5], "spectral embedding")
 """The columns that are attacks by themselves."""
 ALONE = (("pair-MLP on known links", 3.0), ("boosted trees on known links", 2.0))
 BOTH = ((f"pair-MLP{WITH_LINKS}", 8.0), (f"boosted trees on pairs{WITH_LINKS}", 9.0))
+STACKED = ("stacked scores on known links", f"stacked scores{WITH_LINKS}")
 FOLDS = 8
+"""Of the known pairs: the spectral embedding that describes one has seven of eight known links."""
 RANK = 32
 """Columns of the spectral embedding."""
 SMOOTHING = 0.1
 """Of the mean degree, added to every degree of the spectral embedding: else it only names the smallest components."""
 AT_ONCE = 2**22
-"""Entries of the sparse rows that are held at once."""
+"""Entries of sparse rows and embeddings that are held at once; more pairs are described in blocks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +67,11 @@ class KnownLinks:
     embeddings: NDArray[np.float32]
 
     def rows(self, pairs: Pairs) -> Rows:
-        """The `COLUMNS` of pairs (2, n); a known pair is described without its own link. Order of ends is ignored."""
+        """The `COLUMNS` of pairs (2, n) in any order of ends; a known pair is described without its own link."""
         degree = self._degree
         reach = self.links @ degree  # walks of two links from each node
         ordered = np.where(reach[pairs[0]] <= reach[pairs[1]], pairs, pairs[::-1])
-        work = np.cumsum(1 + degree[pairs].sum(axis=0) + reach[ordered[0]]).astype(np.int64)
+        work = np.cumsum(2 * RANK + degree[pairs].sum(axis=0) + reach[ordered[0]]).astype(np.int64)
         blocks = np.split(ordered, np.flatnonzero(np.diff(work // AT_ONCE)) + 1, axis=1)
         found = [np.concatenate([self._counts(block), self._spectral(block)], axis=1) for block in blocks]
         return np.concatenate(found).astype(np.float32)
@@ -89,7 +92,8 @@ class KnownLinks:
         low, high = np.sort(degree[pairs] - own, axis=0)
         weights = 1 / np.log(np.maximum(degree, 2)), 1 / np.maximum(degree, 1)
         counts = [_sums(shared), *(shared @ weight for weight in weights)]
-        return np.stack([*np.log1p([*counts, low * high, paths, low, high])], axis=1)
+        rows: Array = np.log1p(np.stack([*counts, low * high, paths, low, high], axis=1))
+        return rows
 
     def _spectral(self, pairs: Pairs) -> Array:
         """Cosine, inner product and distance, (n, 3)."""
@@ -135,27 +139,73 @@ class Score:
         return folded(lambda pairs: self.known.rows(pairs)[:, column].astype(np.float64), secret)
 
 
+@dataclass(frozen=True)
+class Stack:
+    """Logistic regression over the scores of other attacks, fitted on the validation part.
+
+    z that was computed from the known links shows them better than it shows others, so a learner of known pairs trusts
+    it too much. The validation pairs are like the test pairs. They are answered by cross-fitting, in five folds.
+    """
+
+    name: str
+    parts: Sequence[Attack]
+    cost: float
+    needs: tuple[Need, ...]
+
+    def __call__(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:
+        found = [attack(z, secret, seed) for attack in self.parts]
+        answers = self._combined([(one.val, one.test) for one in found], secret.val.y, seed)
+        if secret.matched is None:
+            return Answers(*answers)
+        matched = [(one.matched_val, one.matched_test) for one in found]
+        return Answers(*answers, *self._combined(matched, secret.matched.val.y, seed))
+
+    def _combined(self, scores: Sequence[tuple[Any, Any]], y: Integers, seed: int) -> tuple[Array, Array]:
+        val, test = (np.stack(part, axis=1) for part in zip(*scores, strict=True))
+        mean, scale = val.mean(axis=0), np.maximum(val.std(axis=0), 1e-12)
+        val, test = (((part - mean) / scale).astype(np.float32) for part in (val, test))
+
+        def answers(taught: NDArray[np.bool_], x: Rows) -> Array:
+            model = learners.fit(learner, Taught(val[taught], y[taught]), 2, learner.grid[0], seed)
+            log_p = model.log_probabilities(x)
+            return log_p[:, 1] - log_p[:, 0]
+
+        learner, fold = learners.logistic_regression((1.0,)), np.random.default_rng(seed).permutation(len(y)) % 5
+        on_val = np.empty(len(y))
+        for k in np.unique(fold):
+            on_val[fold == k] = answers(fold != k, val[fold == k])
+        return on_val, answers(np.ones(len(y), dtype=bool), test)
+
+
 def links_alone(known: KnownLinks) -> list[Attack]:
     """What the known links tell without any embedding: the control beside the attackers who hold both."""
+    network, trees = _learners(ALONE, (lambda _: known.rows,), ("secrets",))
     scores: list[Attack] = [Score(name, known) for name in SCORES]
-    return [*scores, *_learners(ALONE, lambda _: known.rows, ("secrets",))]
+    return [*scores, network, trees, Stack(STACKED[0], [*scores, trees], 3.0, ("secrets",))]
 
 
 def with_links(known: KnownLinks) -> list[Attack]:
-    """Attackers who hold z and the known links, for rows about pairs that are both beside each other."""
+    """Attackers who hold z and the known links: learners on the rows of both beside each other, and a stack.
 
-    def view(z: Rows) -> Described:
+    Each learner also learns from the known links alone, and the validation part chooses.
+    """
+
+    def both(z: Rows) -> Described:
         of_z = geometry(z)
         return lambda pairs: np.concatenate([of_z(pairs), known.rows(pairs)], axis=1)
 
-    return _learners(BOTH, view, ("z", "secrets", "known links"))
+    needs: tuple[Need, ...] = ("z", "secrets", "known links")
+    on_z = ClassifyPairs("boosted trees on pairs", lambda _: learners.trees(), 7.0, (geometry,), twice=False)
+    of_links = [one for one in links_alone(known) if one.name in (*SCORES, ALONE[1][0])]
+    parts = [*of_links, on_z, *(Distance(measure) for measure in DISTANCES)]
+    return [*_learners(BOTH, (both, lambda _: known.rows), needs), Stack(STACKED[1], parts, 9.0, needs)]
 
 
-def _learners(names: Sequence[tuple[str, float]], view: View, needs: tuple[Need, ...]) -> list[Attack]:
+def _learners(names: Sequence[tuple[str, float]], views: Sequence[View], needs: tuple[Need, ...]) -> list[Attack]:
     """A network and boosted trees, by these names and costs."""
     kinds: tuple[Callable[[int], Learner], ...] = (lambda _: learners.mlp(), lambda _: learners.trees())
     return [
-        ClassifyPairs(name, learner, cost, (view,), twice=False, needs=needs)
+        ClassifyPairs(name, learner, cost, views, twice=False, needs=needs)
         for (name, cost), learner in zip(names, kinds, strict=True)
     ]
 
