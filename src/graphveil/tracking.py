@@ -138,7 +138,7 @@ def _audit_metrics(found: Mapping[str, Any]) -> dict[str, dict[int, float]]:
     low, high = found["strongest"]["ci"]
     readings = {"strongest": found["strongest"]["value"], "strongest_low": low, "strongest_high": high}
     readings |= {"chance": found["chance"], "information": found["mutual_information"]["lower_bound"]["value"]}
-    for name in ("balanced", "class_matched", "with_public_graph", "with_features"):
+    for name in ("balanced", "class_matched", "with_public_graph", "with_features", "with_links"):
         readings[name] = (found[name] or {}).get("value")
     worst = found["worst_group"] or {"value": None, "ci": [None, None], "reference": None}
     readings |= {"worst_group": worst["value"], "worst_group_low": worst["ci"][0]}

@@ -14,7 +14,7 @@ from graphveil.files import sealed
 from graphveil.release.card import card, escaped
 from graphveil.release.evidence import Attacked, Beside, Evidence, Limits, WorstGroup, gather
 from graphveil.report.checks import Reading
-from tests.release.made import change
+from tests.release.made import audit_files, change
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 HARMLESS = ("text", "softbreak", "code_inline")
@@ -177,6 +177,13 @@ def test_the_worst_group_is_that_of_the_audit_and_is_not_named(run: Path) -> Non
     said = "worst of 2 groups, by a column (accuracy, 33 test examples; interval corrected for all groups)"
     assert f"| {said} | 80.0 % [61.0, 90.0] | 50.0 % |" in lines
     assert not any("home_town" in line or "reykjavik" in line for line in lines)
+
+
+def test_the_attack_with_the_known_links_stands_on_the_card(run: Path) -> None:
+    held = {"attack": "boosted trees", "metric": "auc", "value": 0.8, "ci": [0.75, 0.85]}
+    change(audit_files(run)["links"], with_links=held | {"excess": {"value": 0.1, "ci": [0.05, 0.15]}})
+    lines = card(gather(run, Limits()), ["npy"], pseudonymous=False).splitlines()
+    assert "| with the known links | 80.0 % [75.0, 85.0] | 50.0 % |" in lines
 
 
 def test_it_is_said_for_how_many_nodes_a_secret_is_unknown(evidence: Evidence) -> None:

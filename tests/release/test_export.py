@@ -354,11 +354,13 @@ def test_the_limit_is_held_against_the_upper_end_of_the_interval(run: Path, tmp_
 
 
 def test_the_limit_is_held_against_every_attack_on_the_embeddings(run: Path, tmp_path: Path) -> None:
-    """Not against those who hold the public graph: what it tells without embeddings no limit could change."""
+    """Not against those who hold a graph: what it tells without embeddings no limit could change."""
     low = {"value": 0.5, "ci": [0.4, 0.6]}
     tree = {"attack": "a tree", "needs": ["z", "secrets"], "value": 0.7, "ci": [0.65, 0.7502]}
     graph = {"attack": "a GNN", "needs": ["z", "graph"], "value": 0.9, "ci": [0.85, 0.95]}
-    change(audit_files(run)["tribe"], strongest=low, balanced=low, attacks=[{"attack": "a line", **tree}, tree, graph])
+    known = {"attack": "trees", "needs": ["z", "secrets", "known links"], "value": 0.9, "ci": [0.85, 0.95]}
+    attacks = [{"attack": "a line", **tree}, tree, graph, known]
+    change(audit_files(run)["tribe"], strongest=low, balanced=low, attacks=attacks)
     release(run, tmp_path / "out", max_leak=Limits.parsed(["tribe=0.751"]))
     sentence = r"an attack on 'tribe' \(a tree\) has an accuracy of up to 0.7502 .* above the limit of 0.75\b"
     with pytest.raises(GraphveilError, match=sentence):

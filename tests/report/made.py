@@ -135,6 +135,7 @@ def audit() -> dict[str, Any]:
         | {"excess": {"value": -0.004, "ci": [-0.015, 0.007]}},
         "with_features": {"attack": "MLP, all, with features", "metric": "accuracy", "value": 0.751}
         | {"ci": [0.723, 0.777], "excess": {"value": 0.011, "ci": [-0.002, 0.024]}},
+        "with_links": None,
         "floor": {"value": 0.856, "ci": [0.833, 0.876], "excess": -0.525},
         "joint_adversary": {"value": 0.284, "gap": 0.047},
         "mutual_information": {

@@ -85,6 +85,19 @@ def test_every_group_is_in_a_table(show: Show) -> None:
     assert "worst group" not in without.all("section")[0].text
 
 
+def test_the_attack_with_the_known_links_has_a_line_and_comes_after_those_on_z(show: Show) -> None:
+    held = {"attack": "trees, with known links", "metric": "auc", "value": 0.991, "ci": [0.986, 0.994]}
+    audit = made.audit() | {"secret": "links", "with_links": held | {"excess": {"value": 0.012, "ci": [0.004, 0.02]}}}
+    audit["attacks"] = [held | {"needs": ["z", "secrets", "known links"]}, *audit["attacks"]]
+    page = show(audit)
+    facts = {one.all("dt")[0].text: one.all("dd")[0].text for one in page.all("div") if one.all("dt")}
+    line = "99.1 [98.6, 99.4] % trees, with known links; the embeddings add +1.2"
+    assert facts["with the known links"] == line
+    names = [row[0] for row in table(page, "Every attack, in percent").cells()]
+    on_z = [name for name in names if "with known links" not in name and not name.startswith("control")]
+    assert names.index("trees, with known links") == len(on_z)
+
+
 def test_the_certificate_has_a_section_of_its_own(show: Show) -> None:
     page, found = show(made.audit()), made.certificate()
     assert [one.text for one in page.all("h2")][1] == "Certificate"

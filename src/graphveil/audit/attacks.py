@@ -22,13 +22,19 @@ WIDEST = 2048
 FAINT, SMALLEST = 1e-6, 1e-13
 """How far z varies in a direction, beside the one in which it varies most: below the first nobody looks, and below the
 second float64 rounds."""
-Need = Literal["z", "secrets", "few secrets", "labels", "graph", "features"]
+Need = Literal["z", "secrets", "few secrets", "labels", "graph", "features", "known links"]
 """The embeddings; the secrets of other nodes or pairs; those of 20 nodes a class; the labels of other nodes; all links
-of the public graph; the features of all nodes."""
-BEYOND_Z: frozenset[Need] = frozenset({"graph", "features"})
+of the public graph; the features of all nodes; of a link secret the graph of the known links, beside z."""
+BEYOND_Z: frozenset[Need] = frozenset({"graph", "features", "known links"})
 """What an attacker does not hold who sees z alone."""
 WITH_FEATURES = ", with features"
 """How the name of an attack ends that sees z and the features; without it, it is the name of the same attack on one."""
+WITH_LINKS = ", with known links"
+"""The same for z and the graph of the known links."""
+KNOWN_LINKS = "known links"
+"""The control of a link secret for attackers who hold the known links and no z."""
+CLASSES_AND_LINKS = "true classes and known links"
+"""The control of a link secret in which the true classes replace z, for attackers who hold the known links."""
 CLASSES_AND_FEATURES = "true classes and features"
 """The control of a link secret in which the true classes replace z, for attackers who hold the features."""
 

@@ -12,14 +12,21 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 import graphveil
-from graphveil.audit.attacks import CLASSES_AND_FEATURES, Answers, Attack, check_answers
+from graphveil.audit.attacks import (
+    CLASSES_AND_FEATURES,
+    CLASSES_AND_LINKS,
+    KNOWN_LINKS,
+    Answers,
+    Attack,
+    check_answers,
+)
 from graphveil.audit.embeddings import rows_digest
 from graphveil.audit.learners import Rows
 from graphveil.audit.secret import Secret
 from graphveil.errors import GraphveilError
 from graphveil.files import write_tensors
 
-SHARED = ("raw features", CLASSES_AND_FEATURES)
+SHARED = ("raw features", KNOWN_LINKS, CLASSES_AND_FEATURES, CLASSES_AND_LINKS)
 """Controls that do not depend on the embeddings."""
 REVISION = 1
 """Counted up when an attack of the panel answers otherwise."""

@@ -114,7 +114,7 @@ class Finding:
 
     @property
     def on_z_alone(self) -> bool:
-        """Whether the attack held neither the public graph nor the features."""
+        """Whether the attack held neither the features nor a graph, be it the public one or that of the known links."""
         return not BEYOND_Z & set(self.needs)
 
     @property

@@ -77,14 +77,7 @@ class Distance:
         def nearness(pairs: Pairs) -> Array:
             return np.concatenate([-DISTANCES[self.measure](z[u], z[v]) for u, v in _in_parts(pairs)])
 
-        def folded(val: Asked, test: Asked) -> tuple[Array, Array]:
-            on_val = nearness(val.index)
-            sign = 1.0 if learners.area(on_val, val.y) >= 0.5 else -1.0
-            return sign * on_val, sign * nearness(test.index)
-
-        answers, matched = folded(secret.val, secret.test), secret.matched
-        more = () if matched is None else folded(matched.val, matched.test)
-        return by_row(Answers(*answers, *more), z, secret)
+        return by_row(folded(nearness, secret), z, secret)
 
 
 @dataclass(frozen=True)
@@ -106,15 +99,19 @@ class ClassifyPairs:
     needs: tuple[Need, ...] = ("z", "secrets")
 
     def __call__(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:
+        answers = self._answers(z, secret, seed)
+        on_rows_alone = "z" in self.needs and "known links" not in self.needs
+        return by_row(answers, z, secret) if on_rows_alone else answers
+
+    def _answers(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:
         views = [view(z) for view in self.views]
         score = self._taught(views, secret.known, secret.val, seed)
         val, test = score(secret.val.index), score(secret.test.index)
         if secret.matched is None:
-            return by_row(Answers(val, test), z, secret)
+            return Answers(val, test)
         if self.twice:
             score = self._taught(views, secret.matched.known, secret.matched.val, seed)
-        matched = score(secret.matched.val.index), score(secret.matched.test.index)
-        return by_row(Answers(val, test, *matched), z, secret)
+        return Answers(val, test, score(secret.matched.val.index), score(secret.matched.test.index))
 
     def _taught(self, views: Sequence[Described], known: Asked, val: Asked, seed: int) -> Callable[[Pairs], Array]:
         return max((self._learned(rows, known, val, seed) for rows in views), key=lambda found: found[0])[1]
@@ -188,6 +185,19 @@ class CountPairs:
         ]
         on_val, on_test = max(scores, key=lambda score: learners.area(score[0], val.y))
         return on_val, on_test
+
+
+def folded(score: Callable[[Pairs], Array], secret: LinkSecret) -> Answers:
+    """A score of pairs, or minus it where the validation part says so."""
+
+    def both(val: Asked, test: Asked) -> tuple[Array, Array]:
+        on_val = score(val.index)
+        sign = 1.0 if learners.area(on_val, val.y) >= 0.5 else -1.0
+        return sign * on_val, sign * score(test.index)
+
+    matched = secret.matched
+    more = () if matched is None else both(matched.val, matched.test)
+    return Answers(*both(secret.val, secret.test), *more)
 
 
 def ends(z: Rows) -> Described:

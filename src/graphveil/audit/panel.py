@@ -17,9 +17,11 @@ from threadpoolctl import threadpool_limits
 from torch_geometric.data import Data
 
 import graphveil
-from graphveil.audit import links, nodes
+from graphveil.audit import links, nodes, structure
 from graphveil.audit.attacks import (
     CLASSES_AND_FEATURES,
+    CLASSES_AND_LINKS,
+    KNOWN_LINKS,
     WITH_FEATURES,
     Answers,
     Attack,
@@ -43,7 +45,15 @@ from graphveil.errors import GraphveilError, unknown
 from graphveil.interrupts import kept_from_workers
 from graphveil.randomness import stream
 
-RESERVED = ("embeddings", "raw features", "public graph", CLASSES_AND_FEATURES, "guessing")
+RESERVED = (
+    "embeddings",
+    "raw features",
+    "public graph",
+    KNOWN_LINKS,
+    CLASSES_AND_FEATURES,
+    CLASSES_AND_LINKS,
+    "guessing",
+)
 FOLDS = 4
 """Parts of the known secrets of nodes; each is in turn what attacks are compared on."""
 EXAMPLES_PER_CELL = 50
@@ -127,6 +137,7 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is aske
         with_features = _with_features(asked, rows.shape[1])
         tasks += [Task("embeddings", attack, both) for attack in with_features]
         tasks += classes_and_features(asked, features)
+        tasks += known_links(asked, rows, seed)
         names = [attack.name for attack in with_features]
         on_features = [attack for attack in on_z if f"{attack.name}{WITH_FEATURES}" in names]  # to see what z adds
     if isinstance(asked, NodeSecret) and len(on_z) < len(panel):
@@ -357,9 +368,29 @@ def classes_and_features(secret: Secret, features: Rows) -> list[Task]:
     """
     if not isinstance(secret, LinkSecret) or secret.classes is None:
         return []
-    one_hot = secret.classes[:, None] == np.unique(secret.classes[secret.classes != UNKNOWN])
-    rows = np.concatenate([scaled(one_hot.astype(np.float32)), features], axis=1)
+    rows = np.concatenate([_true_classes(secret.classes), features], axis=1)
     return [Task(CLASSES_AND_FEATURES, attack, rows) for attack in links.with_features()]
+
+
+def known_links(secret: Secret, z: Rows, seed: int) -> list[Task]:
+    """Of a link secret: the attackers who hold the known links beside z, without z, and beside the true classes."""
+    if not isinstance(secret, LinkSecret):
+        return []
+    with threadpool_limits(1, user_api="blas"):  # as in a `Task`
+        known = structure.known_links(secret, stream(seed, "audit", KNOWN_LINKS) % 2**32)
+    nothing = np.zeros((secret.num_nodes, 0), dtype=np.float32)
+    tasks = [Task(KNOWN_LINKS, attack, nothing) for attack in structure.links_alone(known)]
+    tasks += [Task("embeddings", attack, z) for attack in structure.with_links(known)]
+    if secret.classes is not None:
+        classes = _true_classes(secret.classes)
+        tasks += [Task(CLASSES_AND_LINKS, attack, classes) for attack in structure.with_links(known)]
+    return tasks
+
+
+def _true_classes(classes: Integers) -> Rows:
+    """One column for each class, scaled; 0 in all of them before scaling where the class is unknown."""
+    one_hot = classes[:, None] == np.unique(classes[classes != UNKNOWN])
+    return scaled(one_hot.astype(np.float32))
 
 
 def _title(task: Task) -> str:

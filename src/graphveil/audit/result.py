@@ -11,7 +11,7 @@ import numpy as np
 import safetensors.numpy
 from scipy.stats import norm
 
-from graphveil.audit.attacks import CLASSES_AND_FEATURES, WITH_FEATURES
+from graphveil.audit.attacks import CLASSES_AND_FEATURES, CLASSES_AND_LINKS, KNOWN_LINKS, WITH_FEATURES
 from graphveil.audit.finding import Finding, most_asked, plain, ranked, strongest
 from graphveil.audit.groups import KINDS, MEASURES, Group, Partition, judged, link_groups, node_groups, worst
 from graphveil.audit.information import Information, information
@@ -156,6 +156,36 @@ class Audit:
     def excess_over_classes(self) -> Estimate | None:
         """The AUC with z and the features minus that with the true classes and the features, on the same pairs."""
         with_z, with_classes = self.with_features, self.classes_and_features
+        return None if with_z is None or with_classes is None else with_z.over(with_classes)
+
+    @cached_property
+    def with_links(self) -> Finding | None:
+        """Of a link secret the strongest of those that also hold the graph of the known links."""
+        found = [finding for finding in self.findings if "known links" in finding.needs]
+        return strongest(found) if found else None
+
+    @cached_property
+    def links_alone(self) -> Finding | None:
+        """The strongest attack on the known links without z."""
+        found = self.controls.get(KNOWN_LINKS)
+        return strongest(found) if found else None
+
+    @cached_property
+    def excess_with_links(self) -> Estimate | None:
+        """What z adds for those who hold the known links: the AUC with z minus that of the strongest without."""
+        with_z, alone = self.with_links, self.links_alone
+        return None if with_z is None or alone is None else with_z.over(alone)
+
+    @cached_property
+    def classes_and_links(self) -> Finding | None:
+        """The strongest of the same attackers on the true classes and the known links."""
+        found = self.controls.get(CLASSES_AND_LINKS)
+        return strongest(found) if found else None
+
+    @cached_property
+    def links_excess_over_classes(self) -> Estimate | None:
+        """The AUC with z and the known links minus that with the true classes and the known links."""
+        with_z, with_classes = self.with_links, self.classes_and_links
         return None if with_z is None or with_classes is None else with_z.over(with_classes)
 
     @cached_property
@@ -323,8 +353,9 @@ class Audit:
         """The readings that can be told from guessing, each in a few words.
 
         Where links are the secret and a node class is the utility, comparing the true classes is what the headline is
-        held against; the class-matched reading is held against one half all the same. An attack that was not the best
-        on the validation part counts too, if its reading is beyond what luck gives the luckiest of so many.
+        held against; the class-matched reading is held against one half all the same. What z adds to the known links is
+        then held against what the true classes add to them. An attack that was not the best on the validation part
+        counts too, if its reading is beyond what luck gives the luckiest of so many.
         """
         found, best, reference = [], self.strongest, self.secret.chance
         if isinstance(self.secret, LinkSecret) and self._keeps_classes and self.floor is not None:
@@ -350,7 +381,7 @@ class Audit:
             and features.headline.low > self.secret.chance
         ):
             found.append(f"{features.attack}: z adds {excess} points to what the features tell")
-        return (*found, *self._told_by_groups())
+        return (*found, *self._told_beside_links(), *self._told_by_groups())
 
     def _told_by_groups(self) -> list[str]:
         """The worst group if its interval, corrected for the number of groups, is above its reference.
@@ -363,6 +394,17 @@ class Audit:
         where = f"in the worst of {judged(self.groups)} groups ({KINDS[group.kind]})"
         value = f"{MEASURES[group.measure]} {group.estimate}"
         return [f"{self.strongest.attack}: {value} {where} is above {100 * group.reference:.1f}"]
+
+    def _told_beside_links(self) -> list[str]:
+        """Whether z adds to the known links and, where classes are kept, more than the true classes add."""
+        held, excess, over = self.with_links, self.excess_with_links, self.links_excess_over_classes
+        if held is None or excess is None or excess.low <= 0 or held.headline.low <= self.secret.chance:
+            return []
+        added = f"{held.attack}: z adds {excess} points to what the known links tell"
+        if not self._keeps_classes:
+            return [added]
+        above = over is not None and over.low > 0
+        return [f"{added}, {over} points more than the true classes add"] if above else []
 
     def _standing_out(self, reference: float) -> Finding | None:
         """An attack that reads more than `reference`, at the level of 2.5 % shared by all of them (Bonferroni)."""
@@ -396,6 +438,7 @@ class Audit:
             "class_matched": matched and matched.matched and {"attack": matched.attack} | plain(matched.matched),
             "with_public_graph": _added(self.with_graph, self.excess_with_graph),
             "with_features": _added(self.with_features, self.excess_with_features),
+            "with_links": _added(self.with_links, self.excess_with_links),
             "floor": floor and plain(floor) | {"excess": self.excess},
             "joint_adversary": None if self.gap is None else {"value": self.context.joint, "gap": self.gap},
             "mutual_information": {

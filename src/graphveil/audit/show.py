@@ -59,6 +59,7 @@ def rows(audit: Audit) -> list[tuple[str, str]]:
     for name, one, excess in (
         ("with the public graph", audit.with_graph, audit.excess_with_graph),
         ("with the features", audit.with_features, audit.excess_with_features),
+        ("with the known links", audit.with_links, audit.excess_with_links),
     ):
         if one is not None:
             added = "" if excess is None else f"; z adds {_signed(excess)} points"

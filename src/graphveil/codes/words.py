@@ -12,7 +12,8 @@ NOT_COVERED: tuple[tuple[str, str], ...] = (
     ),
     (
         "Attackers who also hold the graph.",
-        "The audit runs attackers with the public graph. The certificate covers the codes alone.",
+        "The audit runs attackers with the public graph or, where links are hidden, with the known links. The"
+        " certificate covers the codes alone.",
     ),
     (
         "Groups of nodes that are less protected than the average.",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from graphveil.audit.attacks import BEYOND_Z
 from graphveil.audit.embeddings import check_embeddings, rows_digest
 from graphveil.audit.groups import KINDS, MEASURES
 from graphveil.audit.result import METRICS, SCHEMA
@@ -89,7 +90,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Attacked:
-    """The result of one attack, and whether it also uses the public graph or the features."""
+    """The result of one attack, and whether it also uses the public graph, the features or the graph of known links."""
 
     name: str
     reading: Reading
@@ -236,14 +237,15 @@ def read_audit(file: Path, secret: str) -> Audited:
         raise ValueError("the result of the strongest attack is missing")
     if (upper := best.share("upper")) is None:
         raise ValueError("the upper end over all attacks is missing")
-    guessing = {"class_matched": 0.5, **dict.fromkeys(("with_public_graph", "with_features"), fields.share("chance"))}
+    holding_more = ("with_public_graph", "with_features", "with_links")
+    guessing = {"class_matched": 0.5, **dict.fromkeys(holding_more, fields.share("chance"))}
     beside = [
         Beside(said, read, guessing[name] if name in guessing else inner.share("chance"), name in LIMITED)
         for name, said in BESIDE.items()
         if (inner := fields.inner(name)) is not None and (read := inner.as_reading()) is not None
     ]
     attacks = [
-        Attacked(found.text("attack"), read, not {"graph", "features"}.isdisjoint(found.texts("needs")))
+        Attacked(found.text("attack"), read, not BEYOND_Z.isdisjoint(found.texts("needs")))
         for found in fields.objects("attacks")
         if (read := found.as_reading())
     ]

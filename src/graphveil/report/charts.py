@@ -187,7 +187,7 @@ def attack_chart(audit: Audit, controls: Sequence[tuple[str, Attack]]) -> Figure
         Column("reading [95 % interval]"),
         Column("on the validation part"),
     ]
-    kinds = ("on the embeddings", "on the embeddings with the public graph or the features", "on a control")
+    kinds = ("on the embeddings", "on the embeddings with a graph or the features", "on a control")
     present = {series for *_, series in readings}
     legend = [(swatch(i, "point"), kind) for i, kind in enumerate(kinds) if i in present]
     return Figure(
@@ -226,7 +226,7 @@ def within(reading: Reading) -> Reading:
 
 def _holds_more(attack: Attack) -> bool:
     """Whether an attack holds more than the embeddings."""
-    return not {"graph", "features"}.isdisjoint(attack.needs)
+    return not {"graph", "features", "known links"}.isdisjoint(attack.needs)
 
 
 def _evaluated(history: History) -> list[tuple[float, float | None, float | None, float | None]]:

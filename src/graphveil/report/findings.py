@@ -42,6 +42,7 @@ BESIDE = {
     "class_matched": "class-matched AUC",
     "with_public_graph": "with the public graph",
     "with_features": "with the features",
+    "with_links": "with the known links",
 }
 INFORMATION = {"lower_bound": "at least (lower bound)", "vclub": "vCLUB estimate"}
 Fact = tuple[str, str, str]

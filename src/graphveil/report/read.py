@@ -151,6 +151,7 @@ def _beside(fields: Fields) -> dict[str, Beside]:
         ("class_matched", 0.5),
         ("with_public_graph", None),
         ("with_features", None),
+        ("with_links", None),
     ):
         if (inner := fields.inner(name)) is not None:
             excess = inner.inner("excess")
