@@ -176,7 +176,9 @@ def test_nothing_else_leaves(run: Path, store: str, tmp_path: Path) -> None:
     for forbidden in (WHERE.encode(), run.name.encode() + b"/", b"anna", b"embeddings"):
         assert forbidden not in words
     z = np.load(run / "embeddings.npy")
-    assert not any(str(value).encode() in words for value in z[:, 0])
+    long = [str(value) for value in z[:, 0] if len(str(value)) > 6]  # 0.5 may stand anywhere
+    assert len(long) > 10
+    assert not any(value.encode() in words for value in long)
     assert not list((tmp_path / "store").rglob("artifacts/*"))
 
 

@@ -99,7 +99,7 @@ def test_a_nasty_name_is_only_a_name(name: str, evidence: Evidence) -> None:
             verdict="leaks",
             attack=name,
             flags=[(name, name)],
-            attacks=[Attacked(name, audit.reading, False)],
+            attacks=[Attacked(name, audit.reading)],
             told_by=[name],
         )
         return card(replace(evidence, record=record, audits={name: named}, objections=[name]), ["npy"], True)
@@ -123,8 +123,8 @@ def test_the_card_says_what_the_audit_found(evidence: Evidence) -> None:
         beside=[Beside("balanced accuracy", Reading(0.71, 0.6, 0.8), 0.5, limited=True)],
         flags=[("too few examples", "there are 79")],
         attacks=[
-            Attacked("a kernel machine", Reading(0.671, 0.561, 0.764), False),
-            Attacked("a tree", Reading(0.5, 0.4, 0.6), False),
+            Attacked("a kernel machine", Reading(0.671, 0.561, 0.764)),
+            Attacked("a tree", Reading(0.5, 0.4, 0.6)),
         ],
         told_by=["a kernel machine: accuracy 67.1 [56.1, 76.4] is above 55.0"],
     )

@@ -197,7 +197,7 @@ def _over_all_folds(
     started = [one.attack for one in contenders(findings)] if len(folds) > 1 else []
     chosen = [task for task in tasks if task.subject == "embeddings" and task.attack.name in started]
     others: dict[str, list[Finding]] = {name: [] for name in started}
-    for fold in folds[1:]:
+    for fold in folds[1:] if chosen else ():
         found, dropped = run(chosen, fold, seed, effort)
         if dropped:
             return list(findings)

@@ -40,7 +40,7 @@ def export(
         list[str] | None,
         typer.Option(
             help="The leak you accept, from 0 to 1: refuse if the certificate allows more or, without a certificate, if"
-            " the 95 % interval of an attack ends above it. It applies to the accuracy and the balanced accuracy, or"
+            " the upper end over all attacks lies above it. It applies to the accuracy and the balanced accuracy, or"
             " for links to the AUC and the class-matched AUC. NAME=0.6 is for one secret. May be given several times."
         ),
     ] = None,

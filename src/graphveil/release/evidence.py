@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from graphveil.audit.attacks import BEYOND_Z
 from graphveil.audit.embeddings import check_embeddings, rows_digest
 from graphveil.audit.groups import KINDS, MEASURES
 from graphveil.audit.result import METRICS, SCHEMA
@@ -90,11 +89,10 @@ class Beside:
 
 @dataclass(frozen=True)
 class Attacked:
-    """The result of one attack, and whether it also uses the public graph, the features or the graph of known links."""
+    """The result of one attack."""
 
     name: str
     reading: Reading
-    knows_more: bool
 
 
 @dataclass(frozen=True)
@@ -245,9 +243,7 @@ def read_audit(file: Path, secret: str) -> Audited:
         if (inner := fields.inner(name)) is not None and (read := inner.as_reading()) is not None
     ]
     attacks = [
-        Attacked(found.text("attack"), read, not BEYOND_Z.isdisjoint(found.texts("needs")))
-        for found in fields.objects("attacks")
-        if (read := found.as_reading())
+        Attacked(found.text("attack"), read) for found in fields.objects("attacks") if (read := found.as_reading())
     ]
     return Audited(
         secret=secret,
