@@ -270,7 +270,7 @@ def test_what_is_written_and_nothing_half(town: Data, town_split: gv.Split, tmp_
         "mutual_information",
     ):
         assert key in written
-    assert set(written["strongest"]) == {"attack", "metric", "value", "ci"}
+    assert set(written["strongest"]) == {"attack", "metric", "value", "ci", "upper"}
     assert set(written["attacks"][0]["metrics"]) == {"accuracy", "balanced_accuracy", "macro_f1", "gain"}
     assert written["origin"]["panel"] == "quick"
     raw = (tmp_path / "a" / "audit.answers.safetensors").read_bytes()
