@@ -102,3 +102,31 @@ def test_calibration_finds_slope_and_shift() -> None:
     found = calibrate(score, y)
     assert found.slope == pytest.approx(2, abs=0.05)
     assert found.shift[1] - found.shift[0] == pytest.approx(-1, abs=0.05)
+
+
+def test_one_confident_error_does_not_undo_a_leak_that_is_nearly_whole() -> None:
+    """All 500 known answers are right and surer than any slope could say; two of 1,000 others are wrong."""
+    random = np.random.default_rng(0)
+    known, asked = random.integers(0, 2, 500), random.integers(0, 2, 1000)
+    said = np.where(np.arange(1000) < 2, 1 - asked, asked)
+
+    def sure(classes: np.ndarray) -> np.ndarray:
+        return np.where(np.arange(2) == classes[:, None], 0.0, -14.0)
+
+    told = information(sure(said), asked, (sure(known), known), None)
+    assert told.lower.estimate.value > 0.65
+    assert told.lower.estimate.high <= told.entropy
+
+
+@pytest.mark.parametrize("distance", [0.3, 0.7, 1.5, 3.0, 6.0])
+def test_the_lower_bound_of_the_true_posterior_is_the_information(distance: float) -> None:
+    """Of two normal distributions so far apart; the truth is integrated."""
+    random = np.random.default_rng(1)
+    y = random.integers(0, 2, 60_000)
+    odds = distance * (random.standard_normal(60_000) + distance * (y - 0.5))
+    answers = np.stack([np.zeros(60_000), 3 * odds + 1], axis=1)  # too sure, and shifted
+    points = np.linspace(-12, 12, 20_001) + distance / 2
+    density = np.exp(-((points - distance / 2) ** 2) / 2) / np.sqrt(2 * np.pi)
+    truth = np.log(2) - np.trapezoid(density * np.log1p(np.exp(-distance * points)), points)
+    told = information(answers[:40_000], y[:40_000], (answers[40_000:], y[40_000:]), None)
+    assert told.lower.estimate.value == pytest.approx(truth, rel=0.1)

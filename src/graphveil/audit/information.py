@@ -1,7 +1,7 @@
 """How many nats an embedding tells about a secret: a lower bound, and vCLUB.
 
-Both are read off the strongest attack's answers q on the test part, after its confidence was set right on the
-validation part. The lower bound H(y) - CE holds whatever q is. vCLUB,
+Both are read off one attack's answers q on the test part, after its confidence was set right on the validation part,
+which it explains best of all. The lower bound H(y) - CE holds whatever q is. vCLUB,
 
     E log q(y | z) over true pairs  -  E log q(y | z) over y drawn without looking at z,
 
@@ -57,6 +57,12 @@ def information(answers: Array, y: Integers, val: tuple[Array, Integers], pairs:
     )
 
 
+def explained(answers: Array, y: Integers) -> float:
+    """How well answers explain these examples once their confidence is set right: the mean of log q(y | z)."""
+    log_q = calibrate(answers, y)(answers)
+    return float(log_q[np.arange(len(y)), y].mean())
+
+
 def calibrate(answers: Array, y: Integers) -> "Calibration":
     """Set confidence right: log q = a * answers + b a class, with a and b that explain these examples best."""
     x = _two_columns(answers)
@@ -74,18 +80,25 @@ def calibrate(answers: Array, y: Integers) -> "Calibration":
         return float(value), gradient + np.concatenate([[0.0], 2 * shrink * shift])
 
     found = minimize(surprise, np.zeros(1 + classes), jac=True, method="L-BFGS-B").x
-    return Calibration(float(found[0]) / scale, found[1:])
+    return Calibration(float(found[0]) / scale, found[1:], 1 / (len(y) + 2))
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A slope for all classes and a shift for each."""
+    """A slope for all classes and a shift for each, and the share of answers that are expected to be plainly wrong.
+
+    Where all examples were explained, the slope has no end, and one more that is not would be an endless surprise; that
+    it may come is as likely as Laplace's rule says.
+    """
 
     slope: float
     shift: Array
+    doubt: float
 
     def __call__(self, answers: Array) -> Array:
-        log_q: Array = log_softmax(self.slope * _two_columns(answers) + self.shift, axis=1)
+        x = _two_columns(answers)
+        sure = log_softmax(self.slope * x + self.shift, axis=1)
+        log_q: Array = np.logaddexp(np.log1p(-self.doubt) + sure, np.log(self.doubt / x.shape[1]))
         return log_q
 
 

@@ -14,7 +14,7 @@ from scipy.stats import norm
 from graphveil.audit.attacks import CLASSES_AND_FEATURES, CLASSES_AND_LINKS, KNOWN_LINKS, WITH_FEATURES
 from graphveil.audit.finding import Finding, most_asked, plain, ranked, strongest
 from graphveil.audit.groups import KINDS, MEASURES, Group, Partition, judged, link_groups, node_groups, worst
-from graphveil.audit.information import Information, information
+from graphveil.audit.information import Information, explained, information
 from graphveil.audit.metrics import Array, Estimate, Integers, auc, largest_of
 from graphveil.audit.secret import Asked, LinkSecret, NodeSecret, Secret
 from graphveil.codes import NOT_COVERED, Certificate
@@ -249,10 +249,14 @@ class Audit:
 
     @cached_property
     def information(self) -> Information:
-        """Of the strongest attack, in nats."""
-        answers, secret = self.strongest.answers, self.strongest.secret
-        pairs = secret.test.index if isinstance(secret, LinkSecret) else None
-        return information(answers.test, secret.test.y, (answers.val, secret.val.y), pairs)
+        """In nats, of the attack on z alone whose probabilities explain the validation part best.
+
+        That need not be the strongest: one may be right as often as another and know less of when it is not.
+        """
+        best = max(most_asked(self._on_z_alone), key=lambda one: explained(one.answers.val, one.secret.val.y))
+        pairs = self.secret.test.index if isinstance(self.secret, LinkSecret) else None
+        known = best.answers.val, best.secret.val.y
+        return information(best.answers.test, self.secret.test.y, known, pairs)
 
     @cached_property
     def groups(self) -> Sequence[Group]:
