@@ -25,12 +25,13 @@ from graphveil.codes import ClassCertificate, LinkCertificate
 from graphveil.errors import GraphveilError
 from graphveil.experiments import cells as cells_module
 from graphveil.experiments import reproduce as reproduce_module
-from graphveil.experiments.cells import Cell, finish, read_result, summary, train, write_result
+from graphveil.experiments.cells import Cell, finish, read_result, summary, write_result
 from graphveil.experiments.forms import brief, comma_separated, latex, markdown
 from graphveil.experiments.reproduce import Asked, batches, cells, run_cell, run_experiment, run_missing, select
 from graphveil.experiments.spec import NAMES, Experiment, load_experiment, papers_attacker, parse
 from graphveil.experiments.table1 import table1
 from graphveil.experiments.tables import Mean, Row, over_seeds
+from graphveil.experiments.trained import Trained, read_kept, train
 from tests.experiments.made import PLAIN
 
 TINY = Cell(
@@ -201,6 +202,52 @@ def test_what_is_asked_for_and_what_is_not_known() -> None:
             select(both, wrong)
 
 
+@pytest.mark.parametrize("cell", [TINY, replace(TINY, objective="codes", adversary=None, rounds=2)])
+def test_kept_embeddings_are_audited_again_and_not_trained(
+    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run_cell(cell, tmp_path) is None
+    first = read_result(cell, tmp_path)
+    (trained,) = train([cell])
+    kept = read_kept(cell, tmp_path)
+    assert kept is not None
+    assert np.array_equal(kept.z, trained.z)
+    assert (kept.score, kept.curves) == (trained.score, trained.curves)
+    assert read_kept(replace(cell, seed=1), tmp_path) is None
+    assert read_kept(replace(cell, panel="full"), tmp_path) is not None, "another audit of the same training"
+
+    def no_training(batch: list[Cell]) -> list[Trained]:
+        raise GraphveilError("trained again")
+
+    monkeypatch.setattr(reproduce_module, "train", no_training)
+    cell.file(tmp_path).unlink()
+    assert run_cell(cell, tmp_path) is None
+    assert read_result(cell, tmp_path) == first
+    file = cell.embeddings_file(tmp_path)
+    whole = file.read_bytes()
+    for torn in (whole[: len(whole) // 2], b"", whole.replace(b"about", b"abour")):
+        file.write_bytes(torn)
+        assert read_kept(cell, tmp_path) is None
+    cell.file(tmp_path).unlink()
+    assert run_cell(cell, tmp_path) == "trained again"
+
+
+def test_reaudit_looks_again_at_all_that_was_trained(tmp_path: Path) -> None:
+    experiment = replace(load_experiment("table2"), peers={})
+    asked = Asked(["synthetic"], ["gcn"], ["club"], seeds=1, rounds=1)
+    experiment = replace(experiment, datasets=["synthetic"], variants={"club": experiment.variants["club"]})
+    run_experiment("table2", experiment, asked, tmp_path, 1)
+    (result,), (embeddings,) = (list((tmp_path / "cells").glob(kind)) for kind in ("*.json", "embeddings/*.npz"))
+    written, trained = result.stat().st_mtime_ns, embeddings.stat().st_mtime_ns
+    before = json.loads(result.read_text())
+    run_experiment("table2", experiment, asked, tmp_path, 1)
+    assert result.stat().st_mtime_ns == written, "the result is there"
+    run_experiment("table2", experiment, asked, tmp_path, 1, reaudit=True)
+    assert result.stat().st_mtime_ns > written
+    assert embeddings.stat().st_mtime_ns == trained
+    assert json.loads(result.read_text()) == before
+
+
 def test_a_result_that_was_torn_edited_or_is_another_s_is_run_again(tmp_path: Path) -> None:
     write_result(TINY, tmp_path, {"utility": 0.7})
     assert read_result(TINY, tmp_path) is not None
@@ -316,7 +363,7 @@ def test_a_gpu_trains_cells_in_batches_and_they_come_out_as_alone(
 
 
 def test_one_bad_cell_does_not_cost_its_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fussy(batch: list[Cell]) -> list[cells_module.Trained]:
+    def fussy(batch: list[Cell]) -> list[Trained]:
         if any(cell.seed == 1 for cell in batch):
             raise GraphveilError("diverged")
         return train(batch)

@@ -34,6 +34,9 @@ Jobs = Annotated[
     int | None, typer.Option(min=1, max=1000, help="Trainings at once, one thread each (default: a core).")
 ]
 Rounds = Annotated[int | None, typer.Option(min=1, help="Fewer rounds, to see whether it runs.")]
+Reaudit = Annotated[
+    bool, typer.Option("--reaudit", help="Audit the embeddings of finished cells again, without training.")
+]
 
 
 @app.command(
@@ -59,10 +62,12 @@ def reproduce(
     results: Annotated[
         Path | None, typer.Option(help="A Markdown file to put findings and tables into, between its marks.")
     ] = None,
+    reaudit: Reaudit = False,
 ) -> None:
     """Re-run the paper's tables and figures: what it printed, what its protocol gives here, what fresh attackers read.
 
     Each training and its audit is one cell, in one file: a stopped run goes on where it was, and nothing is done twice.
+    Embeddings are kept, so that a newer audit reads them without training.
 
     Writes tables as Markdown, CSV and LaTeX, findings.md, and report.html, a page with all of it.
     """
@@ -86,7 +91,7 @@ def reproduce(
         put_between_marks(results, None)  # refuse a file without marks before anything runs
     if what in ("table1", "all"):
         show_table("table1", table1.COLUMNS, table1.table1(out, dataset))
-    rows, failures = run_experiments(chosen, asked, out, jobs, device)
+    rows, failures = run_experiments(chosen, asked, out, jobs, device, reaudit)
     if rows:
         text = as_markdown(rows, chosen)
         write_text(out / "findings.md", text)
@@ -114,6 +119,7 @@ def sweep(
     jobs: Jobs = None,
     device: Device = "cpu",
     rounds: Rounds = None,
+    reaudit: Reaudit = False,
 ) -> None:
     """Train and audit a graph at many trade-offs, to choose an operating point that can be defended.
 
@@ -140,12 +146,13 @@ def sweep(
         experiment = replace(experiment, source=source)
     check_targets(opened.graph, utility, secrets)  # refuse before any worker starts
     draw_split(kind, opened.graph, 0, default_message_edges(utility), (utility, *secrets))
-    _, failures = run_experiments({"sweep": experiment}, Asked(seeds=seeds, rounds=rounds), out, jobs, device)
+    asked = Asked(seeds=seeds, rounds=rounds)
+    _, failures = run_experiments({"sweep": experiment}, asked, out, jobs, device, reaudit)
     leave_if(failures)
 
 
 def run_experiments(
-    chosen: "dict[str, Experiment]", asked: "Asked", out: Path, jobs: int | None, device: str
+    chosen: "dict[str, Experiment]", asked: "Asked", out: Path, jobs: int | None, device: str, reaudit: bool
 ) -> "tuple[dict[str, list[Row]], int]":
     """Run and show experiments one after the other, and report them; gives their rows, and how many cells failed."""
     from graphveil.experiments.forms import brief
@@ -160,7 +167,7 @@ def run_experiments(
         try:
             with show_cells(console, name) as on_done:
                 rows, failed = run_experiment(
-                    name, experiment, asked, out, jobs or os.cpu_count() or 1, device, on_done
+                    name, experiment, asked, out, jobs or os.cpu_count() or 1, device, on_done, reaudit
                 )
         except KeyboardInterrupt:
             fail(f"interrupted; the same command goes on with what is in {out}.", code=130)

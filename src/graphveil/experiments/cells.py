@@ -2,19 +2,17 @@
 
 import hashlib
 import json
-import math
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from torch_geometric.data import Data
 
 from graphveil.audit import Context, Effort, audit
+from graphveil.audit.cache import REVISION
 from graphveil.audit.map import draw
 from graphveil.audit.result import Audit
 from graphveil.codes import Certificate, LinkCertificate
@@ -23,17 +21,18 @@ from graphveil.data.catalog import open_graph
 from graphveil.data.origin import Reading
 from graphveil.data.split import draw_split
 from graphveil.errors import GraphveilError
-from graphveil.experiments.peers import PEERS, Task, release
+from graphveil.experiments.peers import PEERS, Task
 from graphveil.experiments.spec import Source
 from graphveil.files import is_sealed, read_json, sealed, write_json
 from graphveil.review import utility_of
-from graphveil.together import fit_together
-from graphveil.training.history import Round, numbered
+from graphveil.training.history import numbered
 from graphveil.training.recipes import Adversary, default_recipe
-from graphveil.training.score import Score
 from graphveil.veil import ALGORITHM, Veil, versions
 
-SCHEMA = "graphveil/cell/5"
+if TYPE_CHECKING:
+    from graphveil.experiments.trained import Trained
+
+SCHEMA = "graphveil/cell/6"
 
 
 @dataclass(frozen=True)
@@ -108,23 +107,39 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """A hash of the resolved configuration and of the versions it runs on."""
-        cell = asdict(self) | {"device": self.device.partition(":")[0]}
+        """A hash of the training's, of the audit, and of the versions it runs on."""
+        return _hash([SCHEMA, REVISION, self.training_key, self.panel, made_with()])
+
+    @property
+    def training_key(self) -> str:
+        """A hash of the resolved configuration of the training, and of the versions it runs on."""
+        cell = asdict(self) | {"device": self.device.partition(":")[0], "panel": None}
         peer = None if self.epsilon is None else PEERS[self.objective]
         config = self.veil().config() if peer is None else peer.config(self.seed, self.task)
-        text = json.dumps([SCHEMA, ALGORITHM, cell, config, made_with()], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return _hash([ALGORITHM, cell, config, versions()])
 
     def file(self, folder: Path) -> Path:
         """Where the result lies."""
+        return folder / f"{self._stem}-{self.key[:12]}.json"
+
+    def embeddings_file(self, folder: Path) -> Path:
+        """Where the embeddings lie, in the folder of the results."""
+        return folder / "embeddings" / f"{self._stem}-{self.training_key[:12]}.npz"
+
+    @property
+    def _stem(self) -> str:
         # somebody's own names, which may hold anything
         dataset, utility = (re.sub("[^A-Za-z0-9]+", "-", name)[:60] for name in (self.dataset, self.utility))
         words = (dataset, self.encoder, utility, self.objective, self._level.replace(" ", "-"), self.seed)
-        return folder / f"{'-'.join(map(str, words))}-{self.key[:12]}.json"
+        return "-".join(map(str, words))
 
     @property
     def _level(self) -> str:
         return f"{self.tradeoff:g}" if self.epsilon is None else f"epsilon {self.epsilon:g}"
+
+
+def _hash(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)
@@ -151,42 +166,9 @@ def read_result(cell: Cell, folder: Path) -> dict[str, Any] | None:
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """What has become of a cell before its audit."""
-
-    cell: Cell
-    z: np.ndarray
-    score: Score
-    history: list[Round]
-
-
-def train(cells: Sequence[Cell]) -> list[Trained]:
-    """Train cells that differ in seed and trade-off only; several at once are one batched problem."""
-    graph = cells[0].graph()
-    if cells[0].epsilon is not None:
-        return [_release(cell, cell.epsilon, graph) for cell in cells if cell.epsilon is not None]
-    veils = [cell.veil() for cell in cells]
-    splits = [cell.parts(graph) for cell in cells]
-    if len(veils) == 1:
-        veils[0].fit(graph, splits[0])
-    else:
-        fit_together(veils, graph, splits)
-    return [
-        Trained(cell, veil.transform(graph, split).numpy(), veil.score(graph, split), veil.history_)
-        for cell, veil, split in zip(cells, veils, splits, strict=True)
-    ]
-
-
-def _release(cell: Cell, epsilon: float, graph: Data) -> Trained:
-    """What a peer publishes, in the place of a training of ours."""
-    found = release(cell.objective, graph, cell.parts(graph), epsilon, cell.seed, cell.task)
-    return Trained(cell, found.z.numpy(), found.score, [])
-
-
-def finish(trained: Trained, folder: Path) -> None:
+def finish(trained: "Trained", folder: Path) -> None:
     """Audit each secret, and write the result."""
-    cell, score, history = trained.cell, trained.score, trained.history
+    cell, score, curves = trained.cell, trained.score, trained.curves
     graph = cell.graph()
     split = cell.parts(graph)
     utility = utility_of(cell.utility, score.utility, graph, split)
@@ -197,18 +179,12 @@ def finish(trained: Trained, folder: Path) -> None:
         found = audit(trained.z, graph, split, joint.secret, cell.panel, cell.seed, None, context, effort)
         told[joint.secret] = summary(found) | {
             "joint_rounded": joint.rounded,
-            "history": {name: curve(history, numbered(name, number)) for name in ("adversary", "probe")},
+            "history": {name: curves[numbered(name, number)] for name in ("adversary", "probe")},
             "map": draw(found.secret, trained.z) if cell.seed == 0 else None,
         }
     kept = {"utility": utility.value, "utility_chance": utility.chance}
-    rounds = {name: curve(history, name) for name in ("round", "utility")}
+    rounds = {name: curves[name] for name in ("round", "utility")}
     write_result(cell, folder, kept | {"history": rounds, "secrets": told})
-
-
-def curve(history: Sequence[Round], name: str) -> list[float | None]:
-    """A column of the history, in the rounds that were evaluated; all None where there is no such column."""
-    values = [done.row().get(name, math.nan) for done in history if not math.isnan(done.utility)]
-    return [None if math.isnan(value) else round(value, 4) for value in values]
 
 
 def summary(found: Audit) -> dict[str, Any]:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.errors import OUT_OF_MEMORY, GraphveilError, is_out_of_memory, unknown
-from graphveil.experiments.cells import Cell, Trained, finish, read_result, train
+from graphveil.experiments.cells import Cell, finish, read_result
 from graphveil.experiments.forms import comma_separated, latex, markdown
 from graphveil.experiments.peers import PEERS
 from graphveil.experiments.saved import experiment_record
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Row, row
+from graphveil.experiments.trained import Trained, keep, read_kept, train
 from graphveil.experiments.workers import Workers
 from graphveil.files import check_place, hold_lock, write_json, write_text
 from graphveil.training.inputs import pick_device
@@ -40,6 +41,7 @@ def run_experiment(
     jobs: int = 1,
     device: str = "cpu",
     on_done: Callable[[int, int, str | None], None] | None = None,
+    reaudit: bool = False,
 ) -> tuple[list[Row], list[tuple[Cell, str]]]:
     """Run what is missing of an experiment, and write its table as Markdown, CSV and LaTeX into `out`.
 
@@ -49,6 +51,7 @@ def run_experiment(
 
     Args:
         on_done: called with (done, total, fault or None), first with what was there already.
+        reaudit: audit the embeddings of all cells that were trained before, those with a result too.
     """
     check_folder(out)
     groups = cells(experiment, asked, str(pick_device(device)))
@@ -57,6 +60,10 @@ def run_experiment(
     busy = f"another process is writing to {out}: wait for it, or choose another folder."
     # the second lock is held for what it sweeps: workers that were killed leave half-written files there
     with hold_lock(out / ".lock", 0, busy), hold_lock(folder / ".lock", 0, busy):
+        if reaudit:
+            for cell in todo:
+                if read_kept(cell, folder) is not None:
+                    cell.file(folder).unlink(missing_ok=True)
         done = sum(read_result(cell, folder) is not None for cell in todo)
 
         def count(_: Cell, fault: str | None) -> None:
@@ -183,7 +190,8 @@ def run_missing(
 ) -> list[tuple[Cell, str]]:
     """Run every cell whose result is not there or cannot be trusted; gives those that failed, and why.
 
-    On a CPU every process trains and audits. On a GPU this one trains whole batches, and the others audit meanwhile.
+    A cell whose embeddings were kept is audited and not trained again. On a CPU every process trains and audits. On a
+    GPU this one trains whole batches, and the others audit meanwhile.
 
     Args:
         on_done: called after each with the fault, if there was one.
@@ -198,11 +206,12 @@ def run_missing(
     # the quick ones first would make the estimate of the time left too bright: spread them
     missing = sorted((cell for cell in todo if read_result(cell, folder) is None), key=lambda cell: cell.key)
     workers = Workers(max(1, min(jobs, len(missing))), settle)
+    untrained = [cell for cell in missing if not cell.embeddings_file(folder).exists()]
     try:
         for cell in missing:
-            if cell.device == "cpu":
+            if cell.device == "cpu" or cell not in untrained:
                 workers.submit(cell, partial(run_cell, cell, folder))
-        for batch in batches([cell for cell in missing if cell.device != "cpu"]):
+        for batch in batches([cell for cell in untrained if cell.device != "cpu"]):
             for cell, trained in _train_batch(batch):
                 if isinstance(trained, str):
                     settle(cell, trained)
@@ -242,12 +251,22 @@ def _train_batch(batch: Sequence[Cell]) -> Iterator[tuple[Cell, Trained | str]]:
 
 def run_cell(cell: Cell, folder: Path) -> str | None:
     """Train and audit one cell in a process of its own; a fault is a sentence, so that the others go on."""
+    if (kept := read_kept(cell, folder)) is not None:
+        return _audit(kept, folder)
     ((_, trained),) = _train_batch([cell])
     return trained if isinstance(trained, str) else finish_cell(trained, folder)
 
 
 def finish_cell(trained: Trained, folder: Path) -> str | None:
-    """Audit one cell in a process of its own; a fault is a sentence."""
+    """Keep the embeddings of one cell and audit them, in a process of its own; a fault is a sentence."""
+    try:
+        keep(trained, folder)
+    except Exception as error:
+        return _sentence(error)
+    return _audit(trained, folder)
+
+
+def _audit(trained: Trained, folder: Path) -> str | None:
     try:
         finish(trained, folder)
     except Exception as error:
