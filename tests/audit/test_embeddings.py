@@ -140,3 +140,14 @@ def test_values_finer_than_a_grid_are_flagged() -> None:
     assert "`graphveil grid`" in flag.sentence
     assert shape_flags(Z, discrete=True) == []
     assert shape_flags(np.rint(Z * 64) / 64) == []
+
+
+def test_numbers_that_float64_cannot_hold_are_refused() -> None:
+    with pytest.raises(GraphveilError, match="int64 numbers that float64 has not the bits for"):
+        check_embeddings(np.array([[2**60 + 1], [3]]), 2)
+    fine = np.array([[1.0], [2.0]], dtype=np.longdouble)
+    assert check_embeddings(fine, 2).dtype == np.float64
+    if np.finfo(np.longdouble).nmant > 52:
+        fine[0] += np.longdouble(2) ** -60
+        with pytest.raises(GraphveilError, match="write it as float64 or less"):
+            check_embeddings(fine, 2)

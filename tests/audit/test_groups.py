@@ -241,7 +241,7 @@ def test_more_groups_widen_every_interval() -> None:
 def test_where_the_worst_group_stands() -> None:
     found = leak_in_one_group(0)
     names = [name for name, _ in rows(found)]
-    assert names[:3] == ["strongest attack", "any of the attacks", "worst group"]
+    assert names[:3] == ["strongest attack", "any attack on z alone", "worst group"]
     said = rows(found)[2][1]
     assert said.startswith("school = xyz: accuracy 100.0 [89.6, 100.0], guessing ")
     assert said.endswith("40 test nodes, interval corrected for 2 groups")

@@ -1,5 +1,6 @@
 """What a file can carry beside its numbers: each way to hide a coin in it is found, and noise is not taken for one."""
 
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 import graphveil as gv
+from graphveil.audit.attacks import directions
 from graphveil.audit.marks import NAME, CompareMarks, ReadMarks, marks
 from graphveil.audit.metrics import accuracy, auc
 from graphveil.audit.secret import link_secret, node_secret
@@ -135,3 +137,28 @@ def test_codes_are_counted_and_not_looked_at_for_marks(town: Data, town_split: g
     attacks = [finding.attack for finding in gv.audit(z, town, town_split, "coin", attacks="quick").findings]
     assert NAME not in attacks
     assert "table of distinct rows" in attacks
+
+
+def test_a_huge_column_hides_no_other(town: Data, town_split: gv.Split) -> None:
+    z = noise().astype(np.float64)
+    z[:, 0] += 1.5 * town.coin.numpy()
+    alone = gv.audit(z, town, town_split, "coin", attacks="quick").strongest.headline.value
+    z[:, 1] *= 2.0**700
+    assert gv.audit(z, town, town_split, "coin", attacks="quick").strongest.headline.value > alone - 0.03
+
+
+def test_more_columns_than_nodes() -> None:
+    wide = np.random.default_rng(0).standard_normal((34, 64))
+    rows, spread = directions(wide)
+    assert rows.shape[1] == len(spread) == 33, "the mean takes one"
+    np.testing.assert_allclose(rows.astype(np.float64).T @ rows / 34, np.eye(33), atol=1e-5)
+    assert sum(block.shape[1] for block in marks(wide)) > 64
+
+
+def test_blocks_of_marks_are_made_one_after_the_other() -> None:
+    blocks = marks(np.random.default_rng(0).standard_normal((5000, 60)))
+    tracemalloc.start()
+    next(blocks)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 5_000_000

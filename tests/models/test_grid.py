@@ -28,6 +28,14 @@ def test_a_column_that_never_changes_is_no_fault() -> None:
     assert Grid.of(z)(z)[:, 0].tolist() == [0.0, 0.0]
 
 
+def test_tiny_and_huge_columns_stay_finite_and_zero_has_one_sign() -> None:
+    for scale in (1e-45, 1e-38, 1e30):
+        z = torch.tensor([[1.0], [2.0], [3.0]]) * scale
+        assert Grid.of(z)(z).isfinite().all()
+    z = torch.tensor([[-0.01], [0.01], [5.0]])
+    assert not Grid.of(z)(z)[:2].signbit().any()
+
+
 @pytest.mark.parametrize(("utility", "secret"), [("links", "labels"), ("labels", "links")])
 def test_continuous_embeddings_are_released_and_scored_on_the_grid(utility: str, secret: str, tmp_path: Path) -> None:
     graph = gv.load("karate")

@@ -159,7 +159,7 @@ def test_without_a_limit_the_verdict_decides(coded: Path, tmp_path: Path) -> Non
 def test_without_a_certificate_the_intervals_decide(coded: Path, tmp_path: Path) -> None:
     best = {"value": 0.5, "ci": [0.4, 0.6], "upper": 0.6}
     change(coded / "audit.json", certificate=None, attacks=[], strongest=best)
-    with pytest.raises(GraphveilError, match=r"up to 0\.600 .97\.5 %, over all attacks on z alone"):
+    with pytest.raises(GraphveilError, match=r"up to 0\.600 .97\.5 % upper end over all attacks on z alone"):
         release(coded, tmp_path / "out", max_leak=limits("0.59"))
 
 

@@ -8,6 +8,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import safetensors.numpy
+import safetensors.torch
+import torch
 
 from graphveil.audit.embeddings import read_embeddings, shape_flags
 from graphveil.cli import app
@@ -51,6 +53,7 @@ def test_what_cannot_be_rounded_is_refused_in_a_sentence(tmp_path: Path) -> None
     write(tmp_path / "z.npy")
     np.save(tmp_path / "whole.npy", IDS[:, None])
     np.save(tmp_path / "nan.npy", np.full((3, 1), np.nan))
+    np.save(tmp_path / "huge.npy", Z * 1e300)
     (tmp_path / "torn.npy").write_bytes(b"no")
     for name, out, sentence in (
         ("z.npy", "z.npy", "exists already"),
@@ -59,6 +62,7 @@ def test_what_cannot_be_rounded_is_refused_in_a_sentence(tmp_path: Path) -> None
         ("none.npy", "new.npy", "is not a file"),
         ("whole.npy", "new.npy", "nothing to round"),
         ("nan.npy", "new.npy", "not finite"),
+        ("huge.npy", "new.npy", "too large for float32"),
         ("torn.npy", "new.npy", "cannot be read"),
     ):
         with pytest.raises(GraphveilError, match=sentence):
@@ -71,3 +75,12 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     app(["grid", str(tmp_path / "z.npy"), "--out", str(tmp_path / "new.npy")], standalone_mode=False)
     assert "3 columns are on a grid" in capsys.readouterr().out
     assert len(np.load(tmp_path / "new.npy")) == 50
+
+
+def test_large_whole_numbers_and_half_precision_are_rounded_too(tmp_path: Path) -> None:
+    np.save(tmp_path / "large.npy", (Z * 1e9).astype(np.int64))
+    assert round_file(tmp_path / "large.npy", tmp_path / "new.npy") == 3
+    assert shape_flags(np.load(tmp_path / "new.npy").astype(np.float64)) == []
+    half = torch.from_numpy(Z).to(torch.bfloat16)
+    safetensors.torch.save_file({"z": half}, tmp_path / "half.safetensors")
+    assert round_file(tmp_path / "half.safetensors", tmp_path / "new.safetensors") == 3

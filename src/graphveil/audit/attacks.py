@@ -106,7 +106,7 @@ def directions(x: NDArray[Any]) -> tuple[Rows, Array]:
     even = _standardised(x)
     if even.shape[1] > WIDEST or not even.any():
         return even.astype(np.float32), np.ones(even.shape[1])
-    _, spread, axes = np.linalg.svd(np.linalg.qr(even, mode="r"))
+    _, spread, axes = np.linalg.svd(np.linalg.qr(even, mode="r"), full_matrices=False)
     spread, axes = spread[::-1] / np.sqrt(len(even)), axes[::-1]
     kept = spread > SMALLEST * spread[-1]
     rows = even @ (axes[kept].T / spread[kept])
@@ -114,7 +114,9 @@ def directions(x: NDArray[Any]) -> tuple[Rows, Array]:
 
 
 def _standardised(x: NDArray[Any]) -> Array:
+    """Each column is scaled by itself first: beside a huge one, the squares of another would be 0."""
     x = x.astype(np.float64)
+    x = np.ldexp(x, -np.frexp(np.abs(x).max(axis=0, initial=0))[1])
     deviation = x.std(axis=0)
     scale = np.where(deviation > 1e-15 * np.maximum(np.abs(x).max(axis=0, initial=0), 1e-300), deviation, np.inf)
     even: Array = (x - x.mean(axis=0)) / scale

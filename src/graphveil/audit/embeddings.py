@@ -62,12 +62,16 @@ def check_embeddings(z: Any, num_nodes: int, name: str = "z") -> Rows:
         raise GraphveilError(f"{name} has shape {array.shape}: expected one row a node and at least one column.")
     if len(array) != num_nodes:
         raise GraphveilError(f"{name} has {len(array)} rows and the graph has {num_nodes} nodes: give one row a node.")
-    array = array.astype(np.float64)
+    given, array = array, array.astype(np.float64)
     finite = np.isfinite(array)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
         raise GraphveilError(
             f"{name} holds {array[row, column]} in row {row}, column {column}: expected finite numbers."
+        )
+    if given.dtype.itemsize >= array.dtype.itemsize and (array.astype(given.dtype) != given).any():
+        raise GraphveilError(
+            f"{name} holds {given.dtype} numbers that float64 has not the bits for: write it as float64 or less."
         )
     if (array == array[:1]).all():
         return np.zeros(array.shape)
@@ -103,6 +107,7 @@ def shape_flags(z: Rows, discrete: bool = False) -> list[Flag]:
     if dead.any():
         flags.append(Flag("dead dimensions", f"{dead.sum()} of {z.shape[1]} never change"))
     alive = z[:, ~dead].astype(np.float64)
+    alive = np.ldexp(alive, -np.frexp(np.abs(alive).max(axis=0))[1])  # beside a huge column squares would be 0
     unit = alive - alive.mean(axis=0)
     unit /= np.linalg.norm(unit, axis=0)
     alike = np.abs(unit.T @ unit) > 1 - 1e-9
@@ -114,8 +119,8 @@ def shape_flags(z: Rows, discrete: bool = False) -> list[Flag]:
         flags.append(
             Flag(
                 "not on a grid",
-                f"{(bits > MOST_BITS).sum()} of {z.shape[1]} dimensions have values of {bits.max():.0f} bits, where"
-                " a use needs about 8: a secret can hide in the others, and no search of them is complete;"
+                f"{(bits > MOST_BITS).sum()} of {z.shape[1]} dimensions have values of up to {bits.max():.0f} bits."
+                " A use needs about 8: a secret can hide in the rest, and no search of them is complete;"
                 " round the file with `graphveil grid` and audit what it wrote",
             )
         )

@@ -40,13 +40,19 @@ def marks(z: Rows) -> Iterator[Marks]:
     Args:
         z: (n, columns) as in the file, in float64.
     """
-    for block in (_of_rows(z), *map(_of_column, np.ascontiguousarray(z.T))):
-        yield block[:, (block != block[0]).any(axis=0)]
+    yield _varying(_of_rows(z))
+    for column in z.T:
+        yield _varying(_of_column(np.ascontiguousarray(column)))
+
+
+def _varying(block: Marks) -> Marks:
+    return block[:, (block != block[0]).any(axis=0)]
 
 
 def _of_rows(z: Rows) -> Marks:
     """How many nodes have the same row, how long the row is, and where it lies in each faint direction."""
     even, spread = directions(z)
+    z = np.ldexp(z, -np.frexp(np.abs(z).max())[1])
     tenths = [_tenths(np.linalg.norm(z, order, axis=1)) for order in (1, 2, np.inf)]
     tenths += [_tenths(column) for column in even[:, spread < FAINT].T]
     return np.column_stack([_times(distinct_codes(z)[0]), *tenths])
@@ -67,8 +73,9 @@ def _bits(numbers: Integers) -> Marks:
 
 def _digit(column: Array, place: int, cut: Callable[[Array], Array]) -> Marks:
     """The digit at a decimal place: of a number that goes on behind it, or of one that was rounded to it."""
-    shifted = np.abs(column) * 10.0**place
-    return np.where(shifted < 2.0**53, cut(shifted) % 10, 0.0).astype(np.uint8)
+    shifted = np.abs(column)
+    shifted = np.where(shifted < 2.0**53 / 10.0**place, shifted, 0.0) * 10.0**place  # the digits of others are lost
+    return (cut(shifted) % 10).astype(np.uint8)
 
 
 def _times(values: NDArray[Any]) -> Marks:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +147,7 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is aske
         chosen = on_features if name == "raw features" else on_controls
         tasks += [Task(name, attack, other) for attack in [*_counting(attacks, asked, row_codes(other)), *chosen]]
     effort = effort or Effort()
+    effort = replace(effort, started=effort.started or time.perf_counter())  # the folds have one budget together
     cache = None
     if effort.cache is not None and (attacks is None or attacks == "full"):
         about = f"{digest(graph)}/{split.digest()}/{secret}/{_matched_by(context)}/{seed}"

@@ -79,6 +79,7 @@ class NodeSecret:
         Each part has its share of every class; in each fold the others are known.
         """
         every = self.known["all"].and_also(self.val)
+        count = min(count, len(every.y))
         order = np.random.default_rng(stream(seed, "audit", "folds")).permutation(len(every.y))
         order = order[np.argsort(every.y[order], kind="stable")]
         fold = np.empty(len(order), dtype=np.int64)

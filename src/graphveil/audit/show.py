@@ -45,7 +45,7 @@ def rows(audit: Audit) -> list[tuple[str, str]]:
     best, chance = audit.strongest, 100 * audit.secret.chance
     found = [
         ("strongest attack", f"{best.attack}: {METRICS[best.metric]} {best.headline}, guessing {chance:.1f}"),
-        ("any of the attacks", f"at most {100 * audit.upper:.1f}, with 97.5 % confidence"),
+        ("any attack on z alone", f"at most {100 * audit.upper:.1f}, with 97.5 % confidence"),
     ]
     found += _worst_group(audit)
     found += _certified(audit)

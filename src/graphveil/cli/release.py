@@ -89,7 +89,9 @@ def grid(
     file: Annotated[Path, typer.Argument(help="Embeddings: .npy, .npz, .parquet, .csv or .safetensors.")],
     out: Annotated[Path, typer.Option(help="The file to write, of the same kind; it must not exist yet.")],
 ) -> None:
-    """Round anybody's embeddings to a grid of 7 to 8 bits a value, so that nothing is hidden in the rest.
+    """Round anybody's embeddings to a grid, so that nothing finer than an audit sees is shared.
+
+    Most values then have 7 to 8 bits; ids and small whole numbers stay as they are.
 
     What `protect` and `export` write lies on a grid or is discrete already. Audit and share the rounded file.
     """

@@ -1,6 +1,6 @@
 """Run the cells of an experiment that are not there yet, and say how it goes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -56,15 +56,12 @@ def run_experiment(
     check_folder(out)
     groups = cells(experiment, asked, str(pick_device(device)))
     folder = out / "cells"
-    todo = [cell for group in groups.values() for cell in group if _can_run(cell) or read_result(cell, folder)]
+    todo = [cell for group in groups.values() for cell in group if _can_run(cell) or _has_run(cell, folder)]
     busy = f"another process is writing to {out}: wait for it, or choose another folder."
     # the second lock is held for what it sweeps: workers that were killed leave half-written files there
     with hold_lock(out / ".lock", 0, busy), hold_lock(folder / ".lock", 0, busy):
-        if reaudit:
-            for cell in todo:
-                if read_kept(cell, folder) is not None:
-                    cell.file(folder).unlink(missing_ok=True)
-        done = sum(read_result(cell, folder) is not None for cell in todo)
+        again = {cell for cell in todo if reaudit and read_kept(cell, folder) is not None}
+        done = sum(cell not in again and read_result(cell, folder) is not None for cell in todo)
 
         def count(_: Cell, fault: str | None) -> None:
             nonlocal done
@@ -74,7 +71,7 @@ def run_experiment(
 
         if on_done is not None:
             on_done(done, len(todo), None)
-        failed = run_missing(todo, folder, jobs, count)
+        failed = run_missing(todo, folder, jobs, count, again)
         found = {
             key: [result for cell in group if (result := read_result(cell, folder)) is not None]
             for key, group in groups.items()
@@ -181,12 +178,20 @@ def _peer_cells(experiment: Experiment, asked: Asked, dataset: str) -> dict[tupl
     }
 
 
+def _has_run(cell: Cell, folder: Path) -> bool:
+    return read_result(cell, folder) is not None or read_kept(cell, folder) is not None
+
+
 def _can_run(cell: Cell) -> bool:
     return cell.epsilon is None or PEERS[cell.objective].is_installed
 
 
 def run_missing(
-    todo: Sequence[Cell], folder: Path, jobs: int, on_done: Callable[[Cell, str | None], None]
+    todo: Sequence[Cell],
+    folder: Path,
+    jobs: int,
+    on_done: Callable[[Cell, str | None], None],
+    again: Collection[Cell] = (),
 ) -> list[tuple[Cell, str]]:
     """Run every cell whose result is not there or cannot be trusted; gives those that failed, and why.
 
@@ -195,6 +200,7 @@ def run_missing(
 
     Args:
         on_done: called after each with the fault, if there was one.
+        again: cells to audit whether or not there is a result.
     """
     failed: list[tuple[Cell, str]] = []
 
@@ -204,14 +210,15 @@ def run_missing(
         on_done(cell, fault)
 
     # the quick ones first would make the estimate of the time left too bright: spread them
-    missing = sorted((cell for cell in todo if read_result(cell, folder) is None), key=lambda cell: cell.key)
+    missing = [cell for cell in todo if cell in again or read_result(cell, folder) is None]
+    missing.sort(key=lambda cell: cell.key)
     workers = Workers(max(1, min(jobs, len(missing))), settle)
-    untrained = [cell for cell in missing if not cell.embeddings_file(folder).exists()]
+    to_train = [cell for cell in missing if cell.device != "cpu" and read_kept(cell, folder) is None]
     try:
         for cell in missing:
-            if cell.device == "cpu" or cell not in untrained:
+            if cell not in to_train:
                 workers.submit(cell, partial(run_cell, cell, folder))
-        for batch in batches([cell for cell in untrained if cell.device != "cpu"]):
+        for batch in batches(to_train):
             for cell, trained in _train_batch(batch):
                 if isinstance(trained, str):
                     settle(cell, trained)

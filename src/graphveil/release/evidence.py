@@ -343,7 +343,11 @@ def _beyond(audit: Audited, limit: float) -> list[str]:
             for bound in audit.certificate.above(limit)
         ]
     ends = [
-        (f"an attack on {audit.secret!r} has an {audit.metric}", audit.upper, "97.5 %, over all attacks on z alone")
+        (
+            f"an attack on {audit.secret!r} has an {audit.metric}",
+            audit.upper,
+            "97.5 % upper end over all attacks on z alone",
+        )
     ]
     ends += [
         (f"an attack on {audit.secret!r} has a {one.name}", one.reading.high, "upper end of the 95 % interval")

@@ -12,17 +12,18 @@ import safetensors.numpy
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
+from safetensors.torch import load_file
 
-from graphveil.audit.embeddings import ID_COLUMNS, LISTS, UNREADABLE
+from graphveil.audit.embeddings import ID_COLUMNS, LISTS, MOST_BITS, UNREADABLE, value_bits
 from graphveil.errors import GraphveilError
 from graphveil.files import write_atomically
 from graphveil.models.grid import Grid
 
 
 def round_file(file: Path, out: Path) -> int:
-    """Write a copy of a file in which every column of fractions lies on a grid; gives the number of these columns.
+    """Write a copy of a file in which every column lies on a grid; gives the number of columns that were rounded.
 
-    Ids and whole numbers stay as they are.
+    Ids and small whole numbers stay as they are.
 
     Args:
         out: a file of the same kind.
@@ -43,7 +44,7 @@ def round_file(file: Path, out: Path) -> int:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise GraphveilError(f"{file} cannot be read as embeddings ({reason}): write it again.") from error
     if rounded.columns == 0:
-        raise GraphveilError(f"{file} has no column of fractions: there is nothing to round.")
+        raise GraphveilError(f"{file} has no column with fractions or large numbers: there is nothing to round.")
     write_atomically(out, write)
     return rounded.columns
 
@@ -54,12 +55,15 @@ class _Rounding:
     columns = 0
 
     def __call__(self, array: NDArray[Any]) -> NDArray[Any]:
-        """An array of fractions, (n,) or (n, columns), as float32; any other as it is."""
-        if array.dtype.kind != "f" or array.ndim not in (1, 2):
+        """An array, (n,) or (n, columns), of fractions or of large whole numbers, as float32; any other as it is."""
+        if array.dtype.kind not in "fiu" or array.ndim not in (1, 2):
             return array
-        if not np.isfinite(array).all():
-            raise ValueError("it holds a number that is not finite")
-        z = torch.from_numpy(array.astype(np.float64).reshape(len(array), -1))
+        columns = array.astype(np.float64).reshape(len(array), -1)
+        if not np.abs(columns).max(initial=0) < np.finfo(np.float32).max:
+            raise ValueError("it holds a number that is not finite, or too large for float32")
+        if array.dtype.kind != "f" and all(value_bits(column) <= MOST_BITS for column in columns.T):
+            return array
+        z = torch.from_numpy(columns)
         self.columns += z.size(1)
         result: NDArray[Any] = Grid.of(z)(z).float().numpy().reshape(array.shape)
         return result
@@ -70,15 +74,16 @@ class _Rounding:
 
     def table(self, table: Any) -> Any:
         """Each column of numbers, or of lists of them, but ids."""
+        ids = [name for name in ID_COLUMNS if name in table.column_names][:1]
         for place, name in enumerate(table.column_names):
             column = table.column(name).combine_chunks()
-            if name in ID_COLUMNS:
+            if name in ids:
                 continue
             if any(is_list(column.type) for is_list in LISTS):
                 rows = self(np.stack([np.asarray(row, dtype=np.float64) for row in column.to_pylist()]))
                 flat = pa.array(rows.ravel(), pa.float32())
                 table = table.set_column(place, name, pa.FixedSizeListArray.from_arrays(flat, rows.shape[1]))
-            elif pa.types.is_floating(column.type):
+            elif pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
                 table = table.set_column(place, name, pa.array(self(column.to_numpy(zero_copy_only=False))))
         return table
 
@@ -105,7 +110,8 @@ def _npz(file: Path, rounded: _Rounding) -> Any:
 
 
 def _safetensors(file: Path, rounded: _Rounding) -> Any:
-    arrays = rounded.all_of(safetensors.numpy.load_file(file))
+    found = {name: value.double() if value.is_floating_point() else value for name, value in load_file(file).items()}
+    arrays = rounded.all_of({name: value.numpy() for name, value in found.items()})
     return lambda path: path.write_bytes(safetensors.numpy.save(arrays))
 
 
