@@ -73,7 +73,7 @@ def test_a_batch_equals_its_runs_one_by_one(
             assert a.round == b.round
             assert a.utility_loss == pytest.approx(b.utility_loss, abs=2e-5)
             assert a.secrets[0].loss == pytest.approx(b.secrets[0].loss, abs=2e-5)
-        assert distance(one.transform(graph, split), many.transform(graph, split)) < 1e-3
+        assert distance(one._encoded(graph, split), many._encoded(graph, split)) < 1e-3, "before the grid"
     assert distance(together[0].transform(graph), together[1].transform(graph)) > 0.1, "runs differ"
 
 
@@ -86,7 +86,7 @@ def test_every_head_can_be_stacked(
         small, splits, lambda: veils(recipe, objective="club", adversary=gv.Adversary(heads[1]))
     )
     for one, many, split in zip(alone, together, splits, strict=True):
-        assert distance(one.transform(small, split), many.transform(small, split)) < 1e-3
+        assert distance(one._encoded(small, split), many._encoded(small, split)) < 1e-3, "before the grid"
         assert one.score(small, split).utility == pytest.approx(many.score(small, split).utility, abs=0.01)
 
 

@@ -140,14 +140,15 @@ class Sklearn:
         model = clone(setting)
         random = [name for name in model.get_params() if name.endswith("random_state")]
         model.set_params(**dict.fromkeys(random, stream(seed, "attack") % 2**32))
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # BLAS sets the flag for lanes it does not use
             warnings.simplefilter("ignore", ConvergenceWarning)  # a setting that has not converged loses the tuning
             warnings.filterwarnings("ignore", message="n_components > n_samples")  # it then takes all there are
             model.fit(taught.x, taught.y)
 
         def log_probabilities(x: Rows) -> Array:
             answers = np.zeros((len(x), num_classes))
-            answers[:, model.classes_] = model.predict_proba(x)
+            with np.errstate(invalid="ignore"):  # as above
+                answers[:, model.classes_] = model.predict_proba(x)
             return _log(answers)
 
         return Fitted(log_probabilities, setting)
