@@ -11,7 +11,7 @@ import numpy as np
 import safetensors.numpy
 from scipy.stats import norm
 
-from graphveil.audit.attacks import CLASSES_AND_FEATURES, CLASSES_AND_LINKS, KNOWN_LINKS, WITH_FEATURES
+from graphveil.audit.attacks import CLASSES_AND_FEATURES, CLASSES_AND_LINKS, KNOWN_LINKS, WITH_FEATURES, Need
 from graphveil.audit.finding import Finding, most_asked, plain, ranked, strongest
 from graphveil.audit.groups import KINDS, MEASURES, Group, Partition, judged, link_groups, node_groups, worst
 from graphveil.audit.information import Information, explained, information
@@ -115,23 +115,30 @@ class Audit:
     def _on_z_alone(self) -> Sequence[Finding]:
         return [finding for finding in self.findings if finding.on_z_alone] or self.findings
 
+    def _holding(self, need: Need) -> Finding | None:
+        """The strongest of the attackers who hold this beside z."""
+        found = [finding for finding in self.findings if need in finding.needs]
+        return strongest(found) if found else None
+
+    def _control(self, name: str) -> Finding | None:
+        """The strongest attack on a control."""
+        found = self.controls.get(name)
+        return strongest(found) if found else None
+
     @cached_property
     def with_graph(self) -> Finding | None:
         """The strongest of those that also hold the public graph."""
-        found = [finding for finding in self.findings if "graph" in finding.needs]
-        return strongest(found) if found else None
+        return self._holding("graph")
 
     @cached_property
     def excess_with_graph(self) -> Estimate | None:
         """What z adds for those who hold the public graph: how much more often they are right than without z."""
-        alone = self.controls.get("public graph")
-        return self.with_graph.over(strongest(alone)) if self.with_graph is not None and alone else None
+        return _over(self.with_graph, self._control("public graph"))
 
     @cached_property
     def with_features(self) -> Finding | None:
         """The strongest of those that also hold the features."""
-        found = [finding for finding in self.findings if "features" in finding.needs]
-        return strongest(found) if found else None
+        return self._holding("features")
 
     @cached_property
     def features_alone(self) -> Finding | None:
@@ -143,50 +150,42 @@ class Audit:
     @cached_property
     def excess_with_features(self) -> Estimate | None:
         """What z adds for those who hold the features: accuracy or AUC with z minus that of the same without."""
-        with_z, alone = self.with_features, self.features_alone
-        return None if with_z is None or alone is None else with_z.over(alone)
+        return _over(self.with_features, self.features_alone)
 
     @cached_property
     def classes_and_features(self) -> Finding | None:
         """Of a link secret the strongest of the same attackers on the true classes and the features."""
-        found = self.controls.get(CLASSES_AND_FEATURES)
-        return strongest(found) if found else None
+        return self._control(CLASSES_AND_FEATURES)
 
     @cached_property
     def excess_over_classes(self) -> Estimate | None:
         """The AUC with z and the features minus that with the true classes and the features, on the same pairs."""
-        with_z, with_classes = self.with_features, self.classes_and_features
-        return None if with_z is None or with_classes is None else with_z.over(with_classes)
+        return _over(self.with_features, self.classes_and_features)
 
     @cached_property
     def with_links(self) -> Finding | None:
         """Of a link secret the strongest of those that also hold the graph of the known links."""
-        found = [finding for finding in self.findings if "known links" in finding.needs]
-        return strongest(found) if found else None
+        return self._holding("known links")
 
     @cached_property
     def links_alone(self) -> Finding | None:
         """The strongest attack on the known links without z."""
-        found = self.controls.get(KNOWN_LINKS)
-        return strongest(found) if found else None
+        return self._control(KNOWN_LINKS)
 
     @cached_property
     def excess_with_links(self) -> Estimate | None:
         """What z adds for those who hold the known links: the AUC with z minus that of the strongest without."""
-        with_z, alone = self.with_links, self.links_alone
-        return None if with_z is None or alone is None else with_z.over(alone)
+        return _over(self.with_links, self.links_alone)
 
     @cached_property
     def classes_and_links(self) -> Finding | None:
         """The strongest of the same attackers on the true classes and the known links."""
-        found = self.controls.get(CLASSES_AND_LINKS)
-        return strongest(found) if found else None
+        return self._control(CLASSES_AND_LINKS)
 
     @cached_property
     def links_excess_over_classes(self) -> Estimate | None:
         """The AUC with z and the known links minus that with the true classes and the known links."""
-        with_z, with_classes = self.with_links, self.classes_and_links
-        return None if with_z is None or with_classes is None else with_z.over(with_classes)
+        return _over(self.with_links, self.classes_and_links)
 
     @cached_property
     def most_balanced(self) -> Finding | None:
@@ -215,8 +214,8 @@ class Audit:
         for equality alone reads less. Of a node secret: what the true links tell without any embedding.
         """
         if isinstance(self.secret, NodeSecret):
-            alone = self.controls.get("public graph")
-            return strongest(alone).headline if alone else None
+            alone = self._control("public graph")
+            return None if alone is None else alone.headline
         y = self.secret.classes
         if y is None or (y == UNKNOWN).all():
             return None
@@ -499,6 +498,10 @@ class Audit:
         from graphveil.audit.show import as_text  # noqa: PLC0415 - as above
 
         return as_text(self)
+
+
+def _over(one: Finding | None, other: Finding | None) -> Estimate | None:
+    return None if one is None or other is None else one.over(other)
 
 
 def _class_pair_scores(y: Integers, known: Asked) -> Callable[[Integers], Array]:
