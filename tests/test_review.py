@@ -11,7 +11,7 @@ import pytest
 import graphveil as gv
 from graphveil.audit import Effort
 from graphveil.errors import GraphveilError
-from graphveil.review import CONTROLS, audit_file, encoder_controls, read_record, review, review_file
+from graphveil.review import CONTROLS, REFITTED, audit_file, encoder_controls, read_record, review, review_file
 from graphveil.run import protect
 
 
@@ -79,7 +79,7 @@ def test_the_controls_are_made_once(run: Path) -> None:
     split = gv.Split.paper(graph, 3)
     controls, notes = encoder_controls(run, graph, split)
     assert notes == ()
-    assert set(controls) == {"untrained encoder", "unprotected encoder"}
+    assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
     veil = gv.Veil.load(run)
     plain = gv.Veil("links", "secret", tradeoff=1.0, objective="club", recipe=veil.recipe, seed=3, device="cpu")
     assert controls["unprotected encoder"].equal(plain.fit(graph, split).transform(graph, split))

@@ -1,4 +1,4 @@
-"""Audit a finished run in its folder: its embeddings, beside an untrained and an unprotected encoder of the same kind.
+"""Audit a finished run in its folder: its embeddings, beside those of encoders of the same kind.
 
 Writes `audit.json` and `audit.answers.safetensors` (raw answers), and the like for every other secret; the controls are
 kept in `controls.safetensors`, so that a second audit does not train them again.
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from torch_geometric.data import Data
@@ -29,11 +30,13 @@ from graphveil.data.readers.features import sources_of
 from graphveil.data.split import draw_split
 from graphveil.errors import GraphveilError
 from graphveil.files import hold_lock, read_json, write_tensors
+from graphveil.randomness import stream
 from graphveil.seen import Seen, asking_others, too_few
 from graphveil.training.objectives import CODES
 from graphveil.veil import SCHEMA, Veil, start
 
 CONTROLS = "controls.safetensors"
+REFITTED = "this run from another seed"
 NEEDED = ("graph", "graph_digest", "reading", "encoding", "split", "split_digest", "targets", "message_edges", "scores")
 
 
@@ -52,7 +55,7 @@ def review(
     Args:
         secrets: the run's own by default, or any other columns of its tables. attacks: "full" or "quick".
         root: of the graph's raw files. bins: as of `Reading`, for secrets and groups that are not the run's own.
-        controls: attack an untrained and an unprotected encoder too; the latter is trained if it has not been.
+        controls: attack other encoders too, which are trained if they have not been: see `encoder_controls`.
         by: columns of its tables to group the strongest attack's results by.
     """
     effort = replace(effort or Effort(), started=time.perf_counter())
@@ -79,11 +82,14 @@ def review(
         notes: tuple[str, ...] = ()
         if controls and attacks != "quick":
             if effort.on_attack is not None:
-                effort.on_attack("training an unprotected encoder", 0, 1)
-            encoders, notes = encoder_controls(folder, trained_on, split)
+                effort.on_attack("training encoders as controls", 0, 1)
+            given = [name for name in contexts if _feature_columns(trained_on, name)]
+            encoders, notes = encoder_controls(folder, trained_on, split, given)
         for name, context in contexts.items():
+            beside = {title: rows for title, rows in encoders.items() if title not in map(_without, contexts)}
+            beside |= {title: rows for title, rows in encoders.items() if title == _without(name)}
             said = replace(context, notes=(*notes, *_a_feature(trained_on, name)), doubts=_seen_before(record, name))
-            one = audit(z, graph, split, name, attacks, config["seed"], encoders, said, effort, by=by)
+            one = audit(z, graph, split, name, attacks, config["seed"], beside, said, effort, by=by)
             file = audit_file(folder, name, config["secrets"])
             one.save(file)
             found[file] = one
@@ -163,10 +169,18 @@ def read_record(folder: Path) -> dict[str, Any]:
     return record
 
 
-def encoder_controls(folder: Path, graph: Data, split: Split) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+def encoder_controls(
+    folder: Path, graph: Data, split: Split, given: Sequence[str] = ()
+) -> tuple[dict[str, Tensor], tuple[str, ...]]:
     """Embeddings of the run's encoder before training, and after training without protection; and what to say of it.
 
+    And those of the whole run from another seed: how far the two audits differ is what training leaves to chance. Of a
+    secret that is among the features also those of an unprotected encoder which was not given it.
+
     None where the encoder is the caller's own: a file never makes this program import code.
+
+    Args:
+        given: the secrets that are among the features.
     """
     try:
         veil = Veil.load(folder)
@@ -180,8 +194,9 @@ def encoder_controls(folder: Path, graph: Data, split: Split) -> tuple[dict[str,
     file = folder / CONTROLS
     try:
         with safe_open(file, "pt") as kept:
-            if (kept.metadata() or {}).get("run") == run:
-                return {name: kept.get_tensor(name) for name in kept.keys()}, ()  # noqa: SIM118 - not a dict
+            names = list(kept.keys())
+            if (kept.metadata() or {}).get("run") == run and set(map(_without, given)) <= set(names):
+                return {name: kept.get_tensor(name) for name in names}, ()
     except (OSError, SafetensorError):
         pass
     learned = replace(split, message_edges="train") if veil.utility == "links" else split  # scored links stay unseen
@@ -189,8 +204,46 @@ def encoder_controls(folder: Path, graph: Data, split: Split) -> tuple[dict[str,
     controls = {"untrained encoder": start([plain], graph, [learned]).method.embed().cpu()}
     if veil.tradeoff < 1:
         controls["unprotected encoder"] = plain.fit(graph, learned).transform(graph, split)
+    for name in given:
+        less = _without_columns(graph, _feature_columns(graph, name))
+        controls[_without(name)] = veil.unprotected().fit(less, learned).transform(less, split)
+    veil.seed = stream(veil.seed, "again") % 2**31
+    controls[REFITTED] = veil.fit(graph, learned).transform(graph, split)
     write_tensors(file, controls, {"run": run})
     return controls, ()
+
+
+def _without(secret: str) -> str:
+    """The name of the control of a secret that is among the features."""
+    return f"unprotected encoder without {secret}"
+
+
+def _feature_columns(graph: Data, name: str) -> list[int]:
+    """The columns of x that come from a column of the tables."""
+    found: list[int] = []
+    start = 0
+    for column in origin_of(graph).encoding.columns:
+        sources = sources_of(column)
+        if name in sources:
+            each = column.width // len(sources)
+            first = start + each * list(sources).index(name)
+            found += range(first, first + each)
+        start += column.width
+    return found
+
+
+def _without_columns(graph: Data, columns: Sequence[int]) -> Data:
+    """The same graph with columns of x that are 0."""
+    less = copy.copy(graph)
+    kept = torch.ones(graph.x.size(1))
+    kept[list(columns)] = 0
+    x = graph.x
+    if x.layout == torch.sparse_csr:
+        values = x.values() * kept[x.col_indices()]
+        less.x = torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape)
+    else:
+        less.x = x * kept
+    return less
 
 
 def _opened(record: Mapping[str, Any], reading: Reading | None, root: Path | None = None) -> Data:
@@ -251,7 +304,7 @@ def _check_known(graph: Data, split: Split, name: str, record: Mapping[str, Any]
 
 def _a_feature(graph: Data, secret: str) -> tuple[str, ...]:
     """That a secret went into the encoder as a column of its own."""
-    if any(secret in sources_of(column) for column in origin_of(graph).encoding.columns):
+    if _feature_columns(graph, secret):
         return (f"{secret} is one of the features that the encoder was given",)
     return ()
 

@@ -17,7 +17,7 @@ from graphveil.models.codes import CodeShape
 from graphveil.models.stack import is_batched
 from graphveil.training.history import numbered
 from graphveil.training.loop import Training
-from graphveil.veil import Veil, finish, start
+from graphveil.veil import Veil, diverged, finish, start
 
 
 def fit_together(
@@ -44,9 +44,9 @@ def fit_together(
         training = start(members, graph, own)
         with suppress(DivergedError):  # of a batch of one; it is in the record too
             finish(members, training, graph, own, on_round)
-        for veil, record in zip(members, training.records, strict=True):
-            if record.diverged is not None:
-                faults.append(f"seed {veil.seed}, tradeoff {veil.tradeoff}: {record.diverged}")
+        for number, veil in enumerate(members):
+            wrong = diverged(training, number, len(members))
+            faults += [f"seed {veil.seed}, tradeoff {veil.tradeoff}: {fault}" for fault in wrong[:1]]
     if faults:
         raise DivergedError(f"{len(faults)} of {len(veils)} runs diverged; the others are fitted. {' '.join(faults)}")
 

@@ -6,6 +6,7 @@ For example:
     z = veil.fit(graph, split).transform(graph)
 """
 
+import copy
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +43,7 @@ from graphveil.models.codes import CodeBook, CodeEncoder, CodeShape, PairTable, 
 from graphveil.models.grid import Grid
 from graphveil.models.stack import load_parts, of_run, stack
 from graphveil.models.student import Student
-from graphveil.randomness import global_stream, hashed_names, uniform_by_name
+from graphveil.randomness import global_stream, hashed_names, stream, uniform_by_name
 from graphveil.training.adversarial import Adversarial
 from graphveil.training.book import code_shape, counts_degrees, make_book
 from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
@@ -57,12 +58,14 @@ from graphveil.training.players import Streams, embed
 from graphveil.training.prediction import calibration, kept_classes, known_classes
 from graphveil.training.recipes import Adversary, Recipe, default_recipe
 from graphveil.training.score import Score, score, score_codes
-from graphveil.training.targets import answers, class_secret, class_utility, secret_target, utility_target
+from graphveil.training.targets import class_secret, class_utility, secret_target, utility_target
 
 SCHEMA = "graphveil/run/5"
-ALGORITHM = 7
+ALGORITHM = 8
 """Counted up when the same configuration trains to another end: what was begun before cannot be gone on with."""
 CHECKPOINT_EVERY = 20
+MOST_TAUGHT_LINKS = 100_000
+"""Links of a graph above which only one encoder is trained to learn classes from: there several would take minutes."""
 
 
 class Veil:
@@ -406,12 +409,31 @@ class Veil:
         self.history_, self.best_round_ = record.history, record.best_round
         self.graph_digest_ = digest(graph)
 
-    def _release(self, graph: Data, split: Split, method: Method, run: int) -> None:
-        """Give every node its code, and every code its row."""
-        if isinstance(method, Codes):
-            self.modules_["book"] = self._merged_codes(graph, split, [known.drawn_of(run) for known in method.secrets])
-        else:
-            self.modules_["book"] = self._distilled_codes(graph, split)
+    def _teachers(self, graph: Data) -> list["Veil"]:
+        """Itself and, where links are hidden, others from weights of their own; modules of the caller's teach alone."""
+        ours = self.encoder in list(ENCODERS) and self.recipe.head in list(NODE_HEADS)
+        several = self.distils and ours and graph.edge_index.size(1) <= 2 * MOST_TAUGHT_LINKS
+        others = [copy.copy(self) for _ in range(self.recipe.teachers - 1 if several else 0)]
+        for number, other in enumerate(others):
+            other.seed = stream(self.seed, "teacher", number) % 2**31
+        return [self, *others]
+
+    def _release(self, graph: Data, split: Split, training: Training, runs: Sequence[int]) -> None:
+        """Give every node its code, and every code its row.
+
+        Args:
+            runs: of this veil: one, or those of all its teachers.
+        """
+        if isinstance(training.method, Codes):
+            drawn = [known.drawn_of(runs[0]) for known in training.method.secrets]
+            self.modules_["book"] = self._merged_codes(graph, split, drawn)
+            return
+        taught = []
+        for run in runs:
+            teacher = copy.copy(self)
+            teacher._keep(training, run, graph)
+            taught.append(teacher._class_probabilities(graph, split))
+        self.modules_["book"] = self._distilled_codes(graph, split, torch.stack(taught).mean(dim=0))
 
     def _merged_codes(self, graph: Data, split: Split, drawn: Sequence[Tensor]) -> CodeBook:
         """The encoder's codes, merged until the limit holds.
@@ -429,14 +451,23 @@ class Veil:
         found = make_book(codes, pairs.mean.cpu(), shape, utility, hidden, limit, self.recipe.out_channels)
         return CodeBook.of(found.merged, found.rows, found.signs, _node_names(graph), found.merged[codes])
 
-    def _distilled_codes(self, graph: Data, split: Split) -> CodeBook:
-        """The encoder's classes, as a student that sees no links would have them."""
+    def _class_probabilities(self, graph: Data, split: Split) -> Tensor:
+        """Of the utility, from encoder and head, (num_nodes, classes)."""
+        device = pick_device(self.device)
+        with torch.no_grad():
+            p: Tensor = self.modules_["utility"].to(device)(self._encoded(graph, split).to(device)).softmax(dim=-1)
+        return p
+
+    def _distilled_codes(self, graph: Data, split: Split, taught: Tensor) -> CodeBook:
+        """The encoder's classes, as a student that sees no links would have them.
+
+        Args:
+            taught: class probabilities, not yet calibrated, (num_nodes, classes).
+        """
         device = pick_device(self.device)
         utility = class_utility(self.utility, graph, [split], device)
-        z, head = self._encoded(graph, split).to(device), self.modules_["utility"].to(device)
-        temperature = calibration(answers(utility, head, z, utility.val), utility.val.y)
-        with torch.no_grad():
-            p = (head(z) / temperature).softmax(dim=-1)
+        logits = taught.clamp_min(1e-30).log()
+        p = (logits / calibration(logits[utility.val.index], utility.val.y)).softmax(dim=-1)
         y = torch.full((graph.x.size(0),), UNKNOWN, device=device)
         for part in (utility.train_examples, utility.val):
             y[part.index] = part.y
@@ -525,6 +556,8 @@ def start(veils: Sequence[Veil], graph: Data, splits: Sequence[Split]) -> Traini
     """The training of one veil, or of several as a batch, before its first round."""
     for veil, split in zip(veils, splits, strict=True):
         veil._check(graph, split)
+    pairs = [(one, split) for veil, split in zip(veils, splits, strict=True) for one in veil._teachers(graph)]
+    veils, splits = zip(*pairs, strict=True)
     first = veils[0]
     device = pick_device(first.device)
     utility = utility_target(first.utility, graph, splits, device)
@@ -565,13 +598,28 @@ def finish(
         _hand_over(veils, training, graph, splits)  # the last good state
         raise
     _hand_over(veils, training, graph, splits)
+    if len(veils) == 1 and (faults := diverged(training, 0, 1)):
+        raise faults[0]
+
+
+def diverged(training: Training, number: int, veils: int) -> list[DivergedError]:
+    """What went wrong in the runs of one of several veils."""
+    records = [training.records[run] for run in _runs(training, number, veils)]
+    return [record.diverged for record in records if record.diverged is not None]
+
+
+def _runs(training: Training, number: int, veils: int) -> range:
+    """Of one of several veils in a batch: one run, or one for each of its teachers."""
+    each = len(training.records) // veils
+    return range(number * each, (number + 1) * each)
 
 
 def _hand_over(veils: Sequence[Veil], training: Training, graph: Data, splits: Sequence[Split]) -> None:
-    for run, (veil, split) in enumerate(zip(veils, splits, strict=True)):
-        veil._keep(training, run, graph)
+    for number, (veil, split) in enumerate(zip(veils, splits, strict=True)):
+        runs = _runs(training, number, len(veils))
+        veil._keep(training, runs[0], graph)
         if veil.objective == CODES:
-            veil._release(graph, split, training.method, run)
+            veil._release(graph, split, training, runs)
         else:
             veil.modules_["grid"] = Grid.of(veil._encoded(graph, split))
 

@@ -110,7 +110,7 @@ def test_every_node_attack_looks_into_directions_that_hardly_vary(name: str, tow
 
 def test_few_knows_twenty_a_class_and_all_knows_all_but_the_test(coin: NodeSecret, town_split: gv.Split) -> None:
     assert np.bincount(coin.known["few"].y).tolist() == [20, 20]
-    everything = set(coin.known["all"].index) | set(coin.val.index)
+    everything = set(coin.known["all"].index)
     assert everything == set(town_split.attacker_nodes("all").tolist())
     assert not everything & set(coin.test.index)
 
@@ -129,8 +129,7 @@ def test_nodes_without_a_label_count_as_known_if_their_attribute_is(town: Data, 
     graph.y[::2] = -1
     split = gv.Split.proportional(graph, 0)
     secret = node_secret(graph, split, "coin", 0)
-    outside = 1500 - len(split.val_nodes) - len(split.test_nodes)
-    assert len(secret.known["all"].y) == outside
+    assert len(secret.known["all"].y) == 1500 - len(split.test_nodes)
 
 
 def test_labels_few_are_twenty_a_class_whatever_the_split(town: Data, town_split: gv.Split) -> None:
@@ -150,11 +149,11 @@ def test_one_known_example_of_a_class_is_enough_to_go_on(town: Data, town_split:
 def test_the_sample_that_is_tuned_on_keeps_rare_classes() -> None:
     y = np.zeros(30_000, dtype=np.int64)
     y[:4], y[4:3004] = 2, 1
-    some = learners._some(learners.Taught(noise(1, 2, 30_000), y), 0)
+    some = learners._some(learners.Taught(noise(1, 2, 30_000), y), 6_000, 0)
     counts = np.bincount(some.y)
     assert counts[2] == 4
     assert counts[1] == pytest.approx(600, abs=1)
-    assert len(some.y) == pytest.approx(learners.TUNED_ON, abs=10)
+    assert len(some.y) == pytest.approx(6_000, abs=10)
 
 
 def test_a_float_attribute_with_nan_is_read_as_unknown(town: Data, town_split: gv.Split) -> None:
@@ -218,8 +217,8 @@ def communities(town: Data) -> np.ndarray:
 @pytest.mark.parametrize("name", LINK_ATTACKS)
 def test_every_link_attack_reads_nothing_in_noise(name: str, town_links: LinkSecret) -> None:
     panel = links.panel(town_links)
-    covered = [attack_with(find(name, panel), noise(seed), town_links).headline.covers(0.5) for seed in (13, 14, 15)]
-    assert sum(covered) >= 2
+    covered = [attack_with(find(name, panel), noise(seed), town_links).headline.covers(0.5) for seed in range(13, 18)]
+    assert sum(covered) >= 3
 
 
 def test_the_names_of_the_panel(town_links: LinkSecret) -> None:

@@ -53,11 +53,12 @@ ALLOWED = 400 * 0.025 + 2 * np.sqrt(400 * 0.025 * 0.975)
 def secret_of(y: np.ndarray, test: np.ndarray) -> NodeSecret:
     """A secret whose nodes outside `test` are known."""
     rest = np.setdiff1d(np.arange(len(y)), test)
-    known, val = Asked(rest[1:], y[rest[1:]]), Asked(rest[:1], y[rest[:1]])
+    known = Asked(rest, y[rest])
     count = int(y.max()) + 1
     names = [f"class {number}" for number in range(count)]
     known_by: dict[Knowledge, Asked] = {"few": known, "all": known}
-    return NodeSecret("s", len(y), count, known_by, val, Asked(test, y[test]), np.zeros((2, 0), np.int64), names)
+    fold, asked = np.arange(len(rest)) % 4, Asked(test, y[test])
+    return NodeSecret("s", len(y), count, known_by, fold, 1, asked, np.zeros((2, 0), np.int64), names)
 
 
 def answers(guess: np.ndarray, classes: int) -> np.ndarray:

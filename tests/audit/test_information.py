@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from graphveil.audit.information import Information, calibrate, information
+from graphveil.audit.information import Information, calibrate, combine, information
 
 COUNT = 20_000
 
@@ -99,9 +99,20 @@ def test_calibration_finds_slope_and_shift() -> None:
     random = np.random.default_rng(4)
     score = random.normal(size=200_000)
     y = (random.random(200_000) < 1 / (1 + np.exp(-(2 * score - 1)))).astype(np.int64)
-    found = calibrate(score, y)
-    assert found.slope == pytest.approx(2, abs=0.05)
+    found = combine([score], y)
+    assert found.slopes[0] == pytest.approx(2, abs=0.05)
     assert found.shift[1] - found.shift[0] == pytest.approx(-1, abs=0.05)
+
+
+def test_of_several_answers_those_that_tell_nothing_get_no_weight() -> None:
+    random = np.random.default_rng(5)
+    score, noise = random.normal(size=50_000), random.normal(size=50_000)
+    y = (random.random(50_000) < 1 / (1 + np.exp(-2 * score))).astype(np.int64)
+    found = combine([noise, score, -score], y)
+    assert found.slopes[0] < 0.03
+    assert found.slopes[1] == pytest.approx(2, abs=0.1)
+    assert found.slopes[2] == 0, "an answer is not turned round"
+    assert np.allclose(combine([score], y)([score]), calibrate(score, y)(score), atol=1e-3)
 
 
 def test_one_confident_error_does_not_undo_a_leak_that_is_nearly_whole() -> None:

@@ -248,8 +248,12 @@ def test_three_together_are_at_least_as_steady(secret: NodeSecret) -> None:
     assert joined.headline.value > max(finding.headline.value for finding in alone)
 
 
-def test_a_weak_one_is_not_let_in(secret: NodeSecret) -> None:
-    assert together([finding(secret, "strong", 0.9, 0.9), finding(secret, "weak", 0.6, 0.6)]) == []
+def test_a_weak_one_does_not_outvote_a_strong_one(secret: NodeSecret) -> None:
+    strong, weak = finding(secret, "strong", 0.9, 0.9), finding(secret, "weak", 0.6, 0.6)
+    (both,) = together([weak, strong])
+    assert both.headline.value >= strong.headline.value - 0.01
+    assert both.validation.value >= strong.validation.value - 0.01
+    assert together([strong]) == [], "one alone is no ensemble"
     assert together([]) == []
 
 

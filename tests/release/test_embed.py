@@ -28,7 +28,7 @@ from graphveil.data.summary import differences, summary
 from graphveil.embed import Embedded, embed
 from graphveil.errors import GraphveilError
 from graphveil.release import release
-from graphveil.review import encoder_controls, graph_of, read_record, review
+from graphveil.review import REFITTED, encoder_controls, graph_of, read_record, review
 from graphveil.run import protect
 from graphveil.seen import TRAINED_LINKS, TRAINED_ON
 from tests.release.made import CLASSES, NAMES, NODES, PROTECTED, READING, change, drawn, write_tables
@@ -310,7 +310,7 @@ def test_links_that_are_kept_are_scored_on_new_ones_and_embedded_along_all(table
     assert record["message_edges"] == "all"
     controls, notes = encoder_controls(made.folder, *graph_of(made.folder, record))
     assert notes == ()
-    assert set(controls) == {"untrained encoder", "unprotected encoder"}
+    assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
     review(made.folder, attacks="quick")
 
     seen = seen_links(tmp_path / "run")
@@ -429,7 +429,7 @@ def test_a_graph_without_a_class_is_scored_and_audited(trained: Path, tmp_path: 
     assert len(review(made.folder, attacks="quick")) == 2
     controls, notes = encoder_controls(made.folder, graph, split)
     assert notes == ()
-    assert set(controls) == {"untrained encoder", "unprotected encoder"}
+    assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
 
 
 def test_without_a_utility_nobody_can_say_whether_it_is_kept(trained: Path, tmp_path: Path) -> None:

@@ -26,9 +26,9 @@ from graphveil.audit.secret import Secret
 from graphveil.errors import GraphveilError
 from graphveil.files import write_tensors
 
-SHARED = ("raw features", KNOWN_LINKS, CLASSES_AND_FEATURES, CLASSES_AND_LINKS)
+SHARED = ("raw features", "public graph", KNOWN_LINKS, CLASSES_AND_FEATURES, CLASSES_AND_LINKS)
 """Controls that do not depend on the embeddings."""
-REVISION = 2
+REVISION = 3
 """Counted up when an attack of the panel answers otherwise."""
 
 

@@ -1,14 +1,14 @@
 """One attack's answers, kept raw, and every metric derived from them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from graphveil.audit.attacks import BEYOND_Z, Answers, Need
-from graphveil.audit.information import calibrate
+from graphveil.audit.information import calibrate, combine
 from graphveil.audit.metrics import (
     Array,
     Estimate,
@@ -22,11 +22,11 @@ from graphveil.audit.metrics import (
     placements,
     precision_and_rates,
 )
-from graphveil.audit.secret import Asked, LinkSecret, Secret
+from graphveil.audit.secret import LinkSecret, Secret
 
-TOGETHER = 3
-CONTENDERS = 5
 ENSEMBLE = "the best together"
+SHRINK = 0.01
+"""What the square of a weight in it costs, in nats: with few examples many attacks would explain them by chance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,40 +155,16 @@ class Finding:
 
 
 def strongest(findings: Sequence[Finding]) -> Finding:
-    """The one that reads most on the validation part; of near-equals the ensemble, which owes least to luck there.
-
-    An attacker who knows more secrets may always ignore some: one that knows few is not chosen over one that knows all.
-    Of those, the contenders were asked for all that they may know, the others for a part of it: a contender is chosen.
-    """
-    able = most_asked(findings)
+    """The one that reads most on the validation part; of near-equals all together, which owes least to luck there."""
+    able = knowing_all(findings)
     best = max(able, key=lambda finding: finding.validation.value)
     steady = [finding for finding in able if finding.attack == ENSEMBLE and _near(finding.validation, best.validation)]
     return steady[0] if steady else best
 
 
-def most_asked(findings: Sequence[Finding]) -> list[Finding]:
-    """Those that know all they may, and were asked for the most of it."""
-    able = [finding for finding in findings if "few secrets" not in finding.needs] or list(findings)
-    most = max((len(finding.secret.val.y) for finding in able), default=0)
-    return [finding for finding in able if len(finding.secret.val.y) == most]
-
-
-def contenders(findings: Sequence[Finding]) -> list[Finding]:
-    """Those that may be the strongest: within two standard errors of the best on the validation part."""
-    able = [finding for finding in findings if finding.on_z_alone and "few secrets" not in finding.needs]
-    able.sort(key=lambda finding: -finding.validation.value)
-    return [
-        one for one in able[:CONTENDERS] if one.validation.value >= able[0].validation.value - able[0].validation.half
-    ]
-
-
-def over_folds(first: Finding, others: Sequence[Finding]) -> Finding:
-    """One attack's findings on other validation parts as one on all of them; answers for the test are the first's."""
-    every = [first, *others]
-    val = reduce(Asked.and_also, (one.secret.val for one in every))
-    answers = Answers(np.concatenate([one.answers.val for one in every]), first.answers.test)
-    seconds = sum(one.seconds for one in every)
-    return replace(first, secret=replace(first.secret, val=val), answers=answers, seconds=seconds)
+def knowing_all(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Those that know all they may. An attacker who knows more may ignore it: one that knows few is never chosen."""
+    return [finding for finding in findings if "few secrets" not in finding.needs] or findings
 
 
 def ranked(findings: Sequence[Finding]) -> list[Finding]:
@@ -198,35 +174,31 @@ def ranked(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def together(findings: Sequence[Finding]) -> list[Finding]:
-    """One more finding: the best on the validation part and up to two near-equals, their log-odds averaged."""
-    findings = most_asked(findings)
-    secret = findings[0].secret if findings else None
-    answers = [] if secret is None else _average(findings, ("val", "test"), "validation", secret.val.y)
-    if secret is None or not answers:
+    """One more finding: all of them, weighted as explains the validation part best (van der Laan et al., 2007).
+
+    With the few examples of a small graph no attack can be told from the next by how often it is right; how sure each
+    was where it was right tells more.
+    """
+    findings = knowing_all(findings)
+    if len(findings) < 2:
         return []
+    secret = findings[0].secret
+    answers = _weighted(findings, ("val", "test"), secret.val.y)
     if isinstance(secret, LinkSecret) and secret.matched is not None:
-        y = secret.matched.val.y
-        matched = _average(findings, ("matched_val", "matched_test"), "matched_validation", y, at_least=1)
-        answers += matched
+        able = [finding for finding in findings if finding.answers.matched_val is not None]
+        answers += _weighted(able, ("matched_val", "matched_test"), secret.matched.val.y)
     return [Finding(findings[0].subject, ENSEMBLE, ("z", "secrets"), secret, Answers(*answers), 0.0)]
 
 
-def _average(
-    findings: Sequence[Finding], parts: tuple[str, str], rank: str, y: Integers, at_least: int = 2
-) -> list[Array]:
-    """Both parts' answers averaged over the near-equals by `rank`, each set right on the first part; [] if too few."""
-    able = [finding for finding in findings if getattr(finding, rank) is not None]
-    able.sort(key=lambda finding: -getattr(finding, rank).value)
-    best = [finding for finding in able[:TOGETHER] if _near(getattr(finding, rank), getattr(able[0], rank))]
-    if len(best) < at_least:
+def _weighted(findings: Sequence[Finding], parts: tuple[str, str], y: Integers) -> list[Array]:
+    """Both parts' answers, weighted by what explains the first part best."""
+    if not findings:
         return []
-    set_right = [calibrate(getattr(finding.answers, parts[0]), y) for finding in best]
-    averages = []
-    for part in parts:
-        each = [right(getattr(finding.answers, part)) for right, finding in zip(set_right, best, strict=True)]
-        log_q: Array = np.mean(each, axis=0)
-        averages.append(log_q[:, 1] - log_q[:, 0] if isinstance(best[0].secret, LinkSecret) else log_q)
-    return averages
+    first, second = ([getattr(finding.answers, part) for finding in findings] for part in parts)
+    right = [calibrate(answers, y) for answers in first]
+    val, test = ([each(one) for each, one in zip(right, answers, strict=True)] for answers in (first, second))
+    weights = combine(val, y, shrink=SHRINK)
+    return [one[:, 1] - one[:, 0] if first[0].ndim == 1 else one for one in (weights(val), weights(test))]
 
 
 def _near(one: Estimate, best: Estimate) -> bool:

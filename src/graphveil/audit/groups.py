@@ -204,7 +204,7 @@ def node_groups(log_p: Array, secret: NodeSecret, parts: Sequence[Partition]) ->
         log_p: (test nodes, classes), its answers.
     """
     guess = log_p.argmax(axis=1)
-    every = secret.known["all"].and_also(secret.val).and_also(secret.test)
+    every = secret.known["all"].and_also(secret.test)
     found = list[tuple[Group, Judge | None]]()
     for part in parts:
         for number, name in enumerate(part.names):

@@ -9,6 +9,7 @@ is an upper bound only if q is nearly the true posterior, which nobody can check
 estimate that fails is marked as one not to be trusted.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,42 +64,54 @@ def explained(answers: Array, y: Integers) -> float:
     return float(log_q[np.arange(len(y)), y].mean())
 
 
-def calibrate(answers: Array, y: Integers) -> "Calibration":
+def calibrate(answers: Array, y: Integers) -> Callable[[Array], Array]:
     """Set confidence right: log q = a * answers + b a class, with a and b that explain these examples best."""
-    x = _two_columns(answers)
-    scale = max(float(x.std()), 1e-12)
-    classes = x.shape[1]
+    alone = combine([answers], y, least=-np.inf)
+    return lambda others: alone([others])
+
+
+def combine(answers: Sequence[Array], y: Integers, least: float = 0.0, shrink: float = 0.0) -> "Combination":
+    """The same of several answers: log q = sum of a * answers + b a class.
+
+    Args:
+        least: of each a. shrink: what the square of each a costs, in nats.
+    """
+    columns = [_two_columns(one) for one in answers]
+    scale = np.array([max(float(one.std()), 1e-12) for one in columns])
+    x = np.stack(columns) / scale[:, None, None]
+    classes, count = x.shape[2], len(columns)
+    costs = np.concatenate([shrink / scale**2, np.full(classes, 1e-3)])  # no shift where a class was never seen
 
     def surprise(parameters: Array) -> tuple[float, Array]:
-        slope, shift = parameters[0], parameters[1:]
-        log_q = log_softmax(slope * x / scale + shift, axis=1)
+        slope, shift = parameters[:count], parameters[count:]
+        log_q = log_softmax(np.tensordot(slope, x, axes=1) + shift, axis=1)
         error = np.exp(log_q)
         error[np.arange(len(y)), y] -= 1
-        gradient = np.concatenate([[(error * x / scale).sum()], error.sum(axis=0)]) / len(y)
-        shrink = 1e-3  # towards a shift of none, where a class was never seen
-        value = -log_q[np.arange(len(y)), y].mean() + shrink * float((shift**2).sum())
-        return float(value), gradient + np.concatenate([[0.0], 2 * shrink * shift])
+        gradient = np.concatenate([(error * x).sum(axis=(1, 2)), error.sum(axis=0)]) / len(y)
+        value = -log_q[np.arange(len(y)), y].mean() + costs @ parameters**2
+        return float(value), gradient + 2 * costs * parameters
 
-    found = minimize(surprise, np.zeros(1 + classes), jac=True, method="L-BFGS-B").x
-    return Calibration(float(found[0]) / scale, found[1:], 1 / (len(y) + 2))
+    bounds = [(least, np.inf)] * count + [(-np.inf, np.inf)] * classes
+    found = minimize(surprise, np.zeros(count + classes), jac=True, method="L-BFGS-B", bounds=bounds).x
+    return Combination(found[:count] / scale, found[count:], 1 / (len(y) + 2))
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
-    """A slope for all classes and a shift for each, and the share of answers that are expected to be plainly wrong.
+class Combination:
+    """A slope for each attack and a shift for each class, and the share of answers expected to be plainly wrong.
 
-    Where all examples were explained, the slope has no end, and one more that is not would be an endless surprise; that
-    it may come is as likely as Laplace's rule says.
+    Where all examples were explained, the slopes have no end, and one more that is not would be an endless surprise;
+    that it may come is as likely as Laplace's rule says.
     """
 
-    slope: float
+    slopes: Array
     shift: Array
     doubt: float
 
-    def __call__(self, answers: Array) -> Array:
-        x = _two_columns(answers)
-        sure = log_softmax(self.slope * x + self.shift, axis=1)
-        log_q: Array = np.logaddexp(np.log1p(-self.doubt) + sure, np.log(self.doubt / x.shape[1]))
+    def __call__(self, answers: Sequence[Array]) -> Array:
+        x = sum(slope * _two_columns(one) for slope, one in zip(self.slopes, answers, strict=True))
+        sure = log_softmax(x + self.shift, axis=1)
+        log_q: Array = np.logaddexp(np.log1p(-self.doubt) + sure, np.log(self.doubt / len(self.shift)))
         return log_q
 
 

@@ -19,21 +19,25 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from graphveil.audit.metrics import Array, Integers
+from graphveil.audit.secret import stratified
 from graphveil.codes import class_table
 from graphveil.randomness import global_stream, stream
 
 Rows = NDArray[np.floating[Any]]
 """Numbers about examples, (n, columns): float64 where they come from a file, float32 where a learner takes them."""
 
-TUNED_ON = 6_000
-"""Rows beyond which the setting is chosen with so many of them, drawn at random; the model learns from all."""
+FEW_ROWS, MANY_ROWS = 2_000, 6_000
+"""Of more rows than this, settings are chosen with so many, drawn at random: all of them, and then the best ones."""
+KEPT = 3
+"""Settings that are tried again with more rows."""
 GPU_FROM = 20_000
 """Rows below which a GPU waits for its next small step longer than a CPU takes for it."""
+UNLIKELY = 0.005
+"""The least that least squares may take for a probability."""
 SMALLEST = 1e-6
 """No class is given less probability than this, so that one confident error is not an infinite surprise."""
 
@@ -45,23 +49,19 @@ class Taught:
     x: Rows
     y: Integers
 
-    def and_also(self, other: "Taught") -> "Taught":
-        """Both together."""
-        return Taught(np.concatenate([self.x, other.x]), np.concatenate([self.y, other.y]))
 
-
+Fold = tuple[Taught, Taught]
+"""Rows to learn from, and rows that are held out."""
 Stop = Taught | int | None
 """When to stop: when these rows get no better, after so many rounds, or when the learner thinks so."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A model that answers, and what it was: its setting, after how many rounds it was best, and how good then."""
+    """A model that answers, and after how many rounds it was best."""
 
     log_probabilities: Callable[[Rows], Array]
-    setting: Any
     rounds: int = 0
-    quality: tuple[float, float] = (-np.inf, -np.inf)
 
 
 class Learner(Protocol):
@@ -75,25 +75,58 @@ class Learner(Protocol):
         """Learn to answer."""
 
 
-def learn(learner: Learner, taught: Taught, num_classes: int, seed: int, held_out: Taught | None = None) -> Fitted:
-    """The model of the best setting.
+@dataclass(frozen=True)
+class Tuned:
+    """What was chosen: the number of a view, a setting, and rounds to train for; 0 if these are not known."""
+
+    view: int
+    setting: Any
+    rounds: int = 0
+
+
+def tune(learner: Learner, views: Sequence[Sequence[Fold]], num_classes: int, seed: int) -> Tuned:
+    """The view of the rows and the setting that read most in what is held out.
+
+    Where there are many rows, all are tried on few of them, and the best few on more.
 
     Args:
-        held_out: rows to tune on. Without them what is taught is divided into four, each tuned on in turn, and the
-            model is fitted to all of it at the end.
+        views: the same folds, with rows of several kinds.
     """
-    if held_out is None:
-        folds = _folds(taught, seed)
-        models = _best(learner, folds, num_classes, seed)
-        rounds = round(float(np.mean([model.rounds for model in models])))
-        final = fit(learner, taught, num_classes, models[0].setting, seed, stop=rounds or None)
-        return replace(final, quality=models[0].quality)
-    if len(taught.y) <= TUNED_ON or len(learner.grid) == 1:
-        return _best(learner, [(taught, held_out)], num_classes, seed)[0]
-    some = _some(taught, seed)
-    chosen = _best(learner, [(some, held_out)], num_classes, seed)[0].setting
-    final = fit(learner, taught, num_classes, chosen, seed, stop=held_out)
-    return replace(final, quality=_quality(final.log_probabilities(held_out.x), held_out.y))
+    tried = [(view, setting) for view in range(len(views)) for setting in range(len(learner.grid))]
+    if len(tried) == 1:
+        return Tuned(0, learner.grid[0])
+    most = max(len(part.y) for fold in views[0] for part in fold)
+    for rows, kept in ((FEW_ROWS, KEPT), (MANY_ROWS, 1)):
+        found = [
+            (*_tried(learner, views[view], num_classes, setting, seed, rows), view, setting) for view, setting in tried
+        ]
+        found.sort(key=lambda one: one[0], reverse=True)
+        tried = [(view, setting) for *_, view, setting in found[:kept]]
+        if rows >= most:
+            break
+    (_, rounds, view, setting), *_ = found
+    return Tuned(view, learner.grid[setting], rounds if rows >= most else 0)
+
+
+def _tried(
+    learner: Learner, folds: Sequence[Fold], num_classes: int, setting: int, seed: int, rows: int
+) -> tuple[tuple[float, float], int]:
+    """How good a setting is and after how many rounds, with at most so many rows."""
+    draft = getattr(learner, "draft", None) or learner
+    answers, rounds, y = [], [], []
+    for taught, held_out in ((_some(one, rows, seed), _some(other, rows, seed)) for one, other in folds):
+        model = fit(draft, taught, num_classes, draft.grid[setting], seed, stop=held_out)
+        answers.append(model.log_probabilities(held_out.x))
+        rounds.append(model.rounds)
+        y.append(held_out.y)
+    return _quality(np.concatenate(answers), np.concatenate(y)), round(float(np.mean(rounds)))
+
+
+def learn(learner: Learner, views: Sequence[Fold], num_classes: int, seed: int) -> tuple[int, Fitted]:
+    """The number of the best view, and the model of the best setting for it."""
+    tuned = tune(learner, [[fold] for fold in views], num_classes, seed)
+    taught, held_out = views[tuned.view]
+    return tuned.view, fit(learner, taught, num_classes, tuned.setting, seed, stop=tuned.rounds or held_out)
 
 
 def fit(learner: Learner, taught: Taught, num_classes: int, setting: Any, seed: int, stop: Stop = None) -> Fitted:
@@ -102,38 +135,33 @@ def fit(learner: Learner, taught: Taught, num_classes: int, setting: Any, seed: 
     if len(classes) > 1:
         return learner.fit(taught, num_classes, setting, seed, stop)
     certain = _log(np.eye(num_classes)[classes[:1]])
-    return Fitted(lambda x: np.repeat(certain, len(x), axis=0), setting)
+    return Fitted(lambda x: np.repeat(certain, len(x), axis=0))
 
 
-def _some(taught: Taught, seed: int) -> Taught:
-    """`TUNED_ON` rows, each class in its share and with at least ten, or all it has."""
+def _some(taught: Taught, rows: int, seed: int) -> Taught:
+    """At most about `rows`, each class in its share and with at least ten, or all it has."""
+    if len(taught.y) <= rows:
+        return taught
     order = np.random.default_rng(stream(seed, "tuning")).permutation(len(taught.y))
     place = np.empty(len(order), dtype=np.int64)  # of each row among those of its class
     by_class = order[np.argsort(taught.y[order], kind="stable")]
     size = np.bincount(taught.y)
     place[by_class] = np.arange(len(order)) - np.repeat(size.cumsum() - size, size)
-    wanted = np.maximum(10, np.ceil(size * TUNED_ON / len(order)))
+    wanted = np.maximum(10, np.ceil(size * rows / len(order)))
     chosen = place < wanted[taught.y]
     return Taught(taught.x[chosen], taught.y[chosen])
 
 
-def _best(learner: Learner, folds: Sequence[tuple[Taught, Taught]], num_classes: int, seed: int) -> list[Fitted]:
-    """The models of the best setting, one a fold."""
-    best: list[Fitted] = []
-    for setting in learner.grid:
-        models = [fit(learner, rest, num_classes, setting, seed, stop=fold) for rest, fold in folds]
-        answers = [model.log_probabilities(fold.x) for model, (_, fold) in zip(models, folds, strict=True)]
-        quality = _quality(np.concatenate(answers), np.concatenate([fold.y for _, fold in folds]))
-        if not best or quality > best[0].quality:
-            best = [replace(model, quality=quality) for model in models]
-    return best
-
-
 @dataclass(frozen=True)
 class Sklearn:
-    """Any scikit-learn classifiers that give probabilities: each of the grid is a setting."""
+    """Any scikit-learn classifiers that give probabilities: each of the grid is a setting.
+
+    Args:
+        draft: cheaper ones to tune with, in the same order.
+    """
 
     grid: Sequence[Any]
+    draft: "Sklearn | None" = None
 
     def fit(self, taught: Taught, num_classes: int, setting: Any, seed: int, stop: Stop = None) -> Fitted:
         del stop  # they stop by themselves
@@ -151,7 +179,7 @@ class Sklearn:
                 answers[:, model.classes_] = model.predict_proba(x)
             return _log(answers)
 
-        return Fitted(log_probabilities, setting)
+        return Fitted(log_probabilities)
 
 
 def logistic_regression(strengths: Sequence[float] = (1.0, 0.1, 0.01, 0.001, 10.0, 100.0)) -> Sklearn:
@@ -166,26 +194,58 @@ def neighbours() -> Sklearn:
 
 
 def trees() -> Sklearn:
-    """Gradient-boosted trees on histograms of the columns."""
-    deep = HistGradientBoostingClassifier(max_iter=120, max_leaf_nodes=15, min_samples_leaf=10)
-    shallow = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=6, l2_regularization=1.0)
-    return Sklearn([deep, shallow])
+    """Gradient-boosted trees on histograms of the columns, deep and shallow; the drafts are half as many."""
+
+    def boosted(rounds: int, rate: float) -> Sklearn:
+        deep = HistGradientBoostingClassifier(
+            learning_rate=rate, max_iter=2 * rounds, max_leaf_nodes=15, min_samples_leaf=10
+        )
+        shallow = HistGradientBoostingClassifier(
+            learning_rate=rate, max_iter=rounds, max_leaf_nodes=6, l2_regularization=1.0
+        )
+        return Sklearn([deep, shallow])
+
+    return replace(boosted(30, 0.2), draft=boosted(15, 0.3))
 
 
 def forest() -> Sklearn:
     """Many trees grown at random, which see weak traces that boosting passes over."""
-    return Sklearn([ExtraTreesClassifier(200, min_samples_leaf=leaf) for leaf in (2, 5)])
-
-
-def kernel(columns: int) -> Sklearn:
-    """Logistic regression on a Gaussian kernel's features of 400 rows (Nystroem), narrow to wide."""
-    return Sklearn(
-        [
-            make_pipeline(Nystroem(gamma=width / columns, n_components=400), LogisticRegression(C=c, max_iter=300))
-            for width in (0.7, 0.2, 2.0)
-            for c in (1.0, 10.0)
-        ]
+    draft, final = (
+        Sklearn([ExtraTreesClassifier(trees, min_samples_leaf=leaf) for leaf in (2, 5)]) for trees in (50, 200)
     )
+    return replace(final, draft=draft)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Least squares on a Gaussian kernel's features of 400 rows (Nystroem), with the classes as 0 and 1.
+
+    Args:
+        grid: the width of the kernel for one column, and how much the weights are shrunk.
+    """
+
+    grid: Sequence[tuple[float, float]] = tuple(
+        (width, shrink) for width in (0.7, 0.2, 2.0) for shrink in (0.1, 1.0, 10.0)
+    )
+
+    def fit(self, taught: Taught, num_classes: int, setting: Any, seed: int, stop: Stop = None) -> Fitted:
+        del stop  # it has no rounds
+        width, shrink = setting
+        count = min(400, len(taught.y))
+        view = Nystroem(
+            gamma=width / taught.x.shape[1], n_components=count, random_state=stream(seed, "attack") % 2**32
+        )
+        x = view.fit_transform(taught.x).astype(np.float64)
+        centre, share = x.mean(axis=0), np.bincount(taught.y, minlength=num_classes) / len(taught.y)
+        x -= centre
+        squares = x.T @ x + shrink * np.eye(count)
+        weights = np.linalg.solve(squares, x.T @ (np.eye(num_classes)[taught.y] - share))
+
+        def log_probabilities(rows: Rows) -> Array:
+            answers = np.clip((view.transform(rows) - centre) @ weights + share, UNLIKELY, None)
+            return _log(answers / answers.sum(axis=1, keepdims=True))
+
+        return Fitted(log_probabilities)
 
 
 class _Neighbours(KNeighborsClassifier):  # type: ignore[misc]
@@ -214,7 +274,7 @@ class CountTable:
         counts = class_table(codes, taught.y, unseen + 1, num_classes)
         share = counts.sum(axis=0) / len(codes)
         log_p = _log((counts + setting * share) / (counts.sum(axis=1, keepdims=True) + setting))
-        return Fitted(lambda x: log_p[np.minimum(x[:, 0].astype(np.int64), unseen)], setting)
+        return Fitted(lambda x: log_p[np.minimum(x[:, 0].astype(np.int64), unseen)])
 
 
 @dataclass(frozen=True)
@@ -248,14 +308,14 @@ class Network:
                 parts = [module.eval()(part) for part in torch.from_numpy(x).to(device).split(2**16)]
             return _log(torch.cat(parts).double().softmax(dim=1).cpu().numpy())
 
-        return Fitted(log_probabilities, setting, rounds)
+        return Fitted(log_probabilities, rounds)
 
     def _train(self, module: nn.Module, taught: Taught, setting: NetworkSetting, stop: Stop) -> int:
         """Leave the module at its best, and say after how many epochs that was."""
         device = next(module.parameters()).device
         x, y = torch.from_numpy(taught.x).to(device), torch.from_numpy(taught.y).to(device)
         batch = min(len(y), max(128, 2 ** round(np.log2(max(len(y), 64) / 48))))
-        optimizer = torch.optim.Adam(module.parameters(), lr=setting.lr, weight_decay=setting.weight_decay)
+        optimizer = torch.optim.Adam(module.parameters(), lr=setting.lr, weight_decay=setting.weight_decay, fused=True)
         watched = (
             (torch.from_numpy(stop.x).to(device), torch.from_numpy(stop.y).to(device))
             if isinstance(stop, Taught)
@@ -328,12 +388,9 @@ class _Bilinear(nn.Module):
         return torch.stack([torch.zeros_like(logit), logit], dim=1)
 
 
-def _folds(taught: Taught, seed: int, count: int = 4) -> list[tuple[Taught, Taught]]:
-    """Divide the rows so that every part has its share of each class."""
-    order = np.random.default_rng(stream(seed, "folds")).permutation(len(taught.y))
-    order = order[np.argsort(taught.y[order], kind="stable")]
-    fold = np.empty(len(order), dtype=np.int64)
-    fold[order] = np.arange(len(order)) % count
+def folds_of(taught: Taught, seed: int, count: int = 4) -> list[Fold]:
+    """Each of `count` parts held out in turn; every part has its share of each class."""
+    fold = stratified(taught.y, count, stream(seed, "folds"))
     return [
         (Taught(taught.x[fold != k], taught.y[fold != k]), Taught(taught.x[fold == k], taught.y[fold == k]))
         for k in range(count)

@@ -27,6 +27,8 @@ VALUES = 10
 """A mark is one of so many: a digit, a bit, a tenth of the nodes, or how often something occurs, 9 for more."""
 KEPT = 64
 """Marks that are combined at most."""
+NUMBERS = (1, 4, 16, KEPT)
+"""How many marks are tried together, or as many as there are."""
 BY_CHANCE = 1e-4
 """How likely chance may make a mark tell what it tells: of thousands that tell nothing, less than one is then kept."""
 PAIRS = 20_000
@@ -99,12 +101,20 @@ class ReadMarks:
     needs: tuple[Need, ...] = ("z", "secrets")
 
     def __call__(self, z: Rows, secret: NodeSecret, seed: int) -> Answers:  # noqa: ARG002 - nothing is drawn
-        known, val, classes = secret.known["all"], secret.val, secret.num_classes
-        best = _best(z, lambda block: _told_of_classes(_class_counts(block[known.index], known.y, classes)))
-        log_p = [_naive_bayes(best, known, count, classes) for count in _numbers(best)]
-        chosen = max(range(len(log_p)), key=lambda k: float((log_p[k](val.index).argmax(axis=1) == val.y).mean()))
-        final = _naive_bayes(best, known.and_also(val), _numbers(best)[chosen], classes)
-        return Answers(log_p[chosen](val.index), final(secret.test.index))
+        classes, everything = secret.num_classes, secret.known["all"]
+        readers = [_class_readers(z, taught, classes) for taught, _ in secret.held_out]
+        answers = [
+            np.concatenate([one[count](held.index) for one, (_, held) in zip(readers, secret.held_out, strict=True)])
+            for count in range(len(NUMBERS))
+        ]
+        best = max(range(len(NUMBERS)), key=lambda count: float((answers[count].argmax(axis=1) == secret.val.y).mean()))
+        return Answers(answers[best], _class_readers(z, everything, classes)[best](secret.test.index))
+
+
+def _class_readers(z: Rows, known: Asked, classes: int) -> list[Callable[[Integers], Array]]:
+    """Class log-probabilities of nodes by the marks that tell most about known classes, for each of `NUMBERS`."""
+    best = _best(z, lambda block: _told_of_classes(_class_counts(block[known.index], known.y, classes)))
+    return [_naive_bayes(best, known, min(count, best.shape[1]), classes) for count in NUMBERS]
 
 
 @dataclass(frozen=True)
@@ -135,7 +145,8 @@ class CompareMarks:
             )
             return val_score, test_score
 
-        return max((scores(count) for count in _numbers(best)), key=lambda found: area(found[0], val.y))
+        numbers = {min(count, best.shape[1]) for count in NUMBERS}
+        return max((scores(count) for count in sorted(numbers)), key=lambda found: area(found[0], val.y))
 
 
 def _beside_shuffled(links: Integers, seed: int) -> Asked:
@@ -210,8 +221,3 @@ def _naive_bayes(best: Marks, known: Asked, count: int, classes: int) -> Callabl
         return result
 
     return answer
-
-
-def _numbers(best: Marks) -> list[int]:
-    """How many marks to try: 1, 4, 16 and all; none if none tells anything."""
-    return sorted({min(count, best.shape[1]) for count in (1, 4, 16, KEPT)})

@@ -1,5 +1,6 @@
 """The panel for node secrets: six ways to read a class from an embedding, each knowing few secrets and all."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +11,14 @@ from sklearn.neighbors import NearestNeighbors
 
 from graphveil.audit import learners
 from graphveil.audit.attacks import WITH_FEATURES, Answers, Attack, Need, by_row, scaled, standardised, whitened
-from graphveil.audit.learners import Fitted, Learner, Rows, Taught, learn
+from graphveil.audit.learners import Learner, Rows, Taught
 from graphveil.audit.metrics import Array, Integers
 from graphveil.audit.secret import Asked, NodeSecret
 from graphveil.codes import distinct_codes
 from graphveil.data.split import Knowledge
 
+TUNED_ON = 400
+"""Nodes that are held out while an attack is tuned, or as many as there are."""
 KNOWLEDGE: tuple[Knowledge, ...] = ("few", "all")
 CROSSED = 16
 """Main directions of z that are multiplied with the features."""
@@ -59,23 +62,49 @@ class Classify:
         return answers if "graph" in self.needs else by_row(answers, z, secret)
 
     def _answers(self, z: Rows, secret: NodeSecret, seed: int) -> Answers:
-        known, val, classes = secret.known[self.knowledge], secret.val, secret.num_classes
-        raw = self.view(z, secret, known)
-        learner = self.learner(raw.shape[1])
-
-        def tune(scale: Scaling) -> tuple[Fitted, Scaling]:
-            x = scale(raw)
-            watched = _taught(x, val) if self.knowledge == "all" else None
-            return learn(learner, _taught(x, known), classes, seed, watched), scale
-
-        tuned, scale = max((tune(scale) for scale in self.scalings), key=lambda found: found[0].quality)
-        on_val = tuned.log_probabilities(scale(raw)[val.index])
         if self.knowledge == "few":
-            return Answers(on_val, tuned.log_probabilities(scale(raw)[secret.test.index]))
-        everything = known.and_also(val)
-        x = scale(self.view(z, secret, everything))
-        final = learners.fit(learner, _taught(x, everything), classes, tuned.setting, seed, stop=tuned.rounds or None)
-        return Answers(on_val, final.log_probabilities(x[secret.test.index]))
+            return self._from_few(z, secret, seed)
+        rows = _Described(self, z, secret)
+        folds, everything = secret.held_out, secret.known["all"]
+        some = folds[: math.ceil(TUNED_ON / max(1, len(folds[0][1].y)))]
+        views = [
+            [(rows(scale, taught, taught), rows(scale, taught, held)) for taught, held in some]
+            for scale in self.scalings
+        ]
+        learner, classes = self.learner(views[0][0][0].x.shape[1]), secret.num_classes
+        tuned = learners.tune(learner, views, classes, seed)
+        scale, rounds, on_val = self.scalings[tuned.view], tuned.rounds, []
+        for taught, held in folds:
+            watched = rows(scale, taught, held)
+            model = learners.fit(learner, rows(scale, taught, taught), classes, tuned.setting, seed, rounds or watched)
+            on_val.append(model.log_probabilities(watched.x))
+            rounds = rounds or model.rounds
+        final = learners.fit(learner, rows(scale, everything, everything), classes, tuned.setting, seed, rounds or None)
+        return Answers(np.concatenate(on_val), final.log_probabilities(rows(scale, everything, secret.test).x))
+
+    def _from_few(self, z: Rows, secret: NodeSecret, seed: int) -> Answers:
+        known, rows = secret.known["few"], _Described(self, z, secret)
+        views = [learners.folds_of(rows(scale, known, known), seed) for scale in self.scalings]
+        learner, classes = self.learner(views[0][0][0].x.shape[1]), secret.num_classes
+        tuned = learners.tune(learner, views, classes, seed)
+        scale = self.scalings[tuned.view]
+        model = learners.fit(learner, rows(scale, known, known), classes, tuned.setting, seed, tuned.rounds or None)
+        on_val, on_test = (model.log_probabilities(rows(scale, known, part).x) for part in (secret.val, secret.test))
+        return Answers(on_val, on_test)
+
+
+class _Described:
+    """Rows of nodes as an attack sees them, each kind made once: of z alone they do not depend on what is known."""
+
+    def __init__(self, attack: Classify, z: Rows, secret: NodeSecret) -> None:
+        self._attack, self._z, self._secret = attack, z, secret
+        self._made: dict[tuple[Scaling, int], Rows] = {}
+
+    def __call__(self, scale: Scaling, known: Asked, asked: Asked) -> Taught:
+        key = scale, id(known) if "graph" in self._attack.holds else 0
+        if key not in self._made:
+            self._made[key] = scale(self._attack.view(self._z, self._secret, known))
+        return Taught(self._made[key][asked.index], asked.y)
 
 
 @dataclass(frozen=True)
@@ -100,39 +129,48 @@ class Propagate:
         nodes = np.unique(np.concatenate([known.index, val.index, test.index]))
         place = np.full(secret.num_nodes, -1)
         place[nodes] = np.arange(len(nodes))
-        learned, tuned_on = (known, val) if self.knowledge == "all" else _halves(known, seed)
-        best: tuple[float, sp.csr_matrix, float] = (-1.0, None, 0.0)
-        for links in _predicted_links(z, nodes):
-            for reach in (0.5, 0.95):
-                answers = _spread(links, place[learned.index], learned.y, secret.num_classes, reach)
-                right = float((answers[place[tuned_on.index]].argmax(axis=1) == tuned_on.y).mean())
-                if right > best[0]:
-                    best = right, links, reach
-        _, links, reach = best
-        before = _spread(links, place[known.index], known.y, secret.num_classes, reach)
-        everything = known.and_also(val) if self.knowledge == "all" else known
-        after = _spread(links, place[everything.index], everything.y, secret.num_classes, reach)
-        return by_row(Answers(before[place[val.index]], after[place[test.index]]), z, secret)
+
+        def spread(links: sp.csr_matrix, reach: float, taught: Asked, asked: Asked) -> Array:
+            answers: Array = _spread(links, place[taught.index], taught.y, secret.num_classes, reach)[
+                place[asked.index]
+            ]
+            return answers
+
+        folds = secret.held_out if self.knowledge == "all" else [_halves(known, seed)]
+        tried = [(links, reach) for links in _predicted_links(z, nodes) for reach in (0.5, 0.95)]
+        y = np.concatenate([held.y for _, held in folds])
+        answers = [np.concatenate([spread(*one, *fold) for fold in folds]) for one in tried]
+        right = [float((found.argmax(axis=1) == y).mean()) for found in answers]
+        best = int(np.argmax(right))
+        on_val = answers[best] if self.knowledge == "all" else spread(*tried[best], known, val)
+        return by_row(Answers(on_val, spread(*tried[best], known, test)), z, secret)
 
 
 def panel() -> list[Attack]:
     """All attacks on a node secret, the cheapest first."""
-    found: list[Attack] = []
+    found: list[Attack] = [
+        Classify("forest, all", lambda _: learners.forest(), "all", 7.0, scalings=_FOR_TREES),
+        Classify("boosted trees, all", lambda _: learners.trees(), "all", 4.0, scalings=_FOR_TREES),
+    ]
     for knows in KNOWLEDGE:
         dear = 1.0 if knows == "few" else 8.0  # all is more to learn from than few
         found += [
             Classify(f"logistic regression, {knows}", lambda _: learners.logistic_regression(), knows, 0.3 * dear),
             Classify(f"k nearest neighbours, {knows}", lambda _: learners.neighbours(), knows, 0.2 * dear),
             Propagate(knows, 0.2 * dear),
-            Classify(f"kernel machine, {knows}", learners.kernel, knows, 0.6 * dear),
-            Classify(f"forest, {knows}", lambda _: learners.forest(), knows, 0.9 * dear, scalings=_FOR_TREES),
+            Classify(f"kernel machine, {knows}", lambda _: learners.Kernel(), knows, 0.3 * dear),
             Classify(f"MLP, {knows}", lambda _: learners.mlp(), knows, 0.8 * dear),
-            Classify(f"boosted trees, {knows}", lambda _: learners.trees(), knows, 0.5 * dear, scalings=_FOR_TREES),
             Classify(
                 f"GNN with the public graph, {knows}", _over_hops(knows), knows, 0.9 * dear, gnn_rows, _WITH_GRAPH
             ),
         ]
     return sorted(found, key=lambda attack: attack.cost)
+
+
+def on_encoders() -> list[Attack]:
+    """For encoders beside which the embeddings are seen, whose strongest attack is all that matters."""
+    kinds = ("logistic regression", "kernel machine", "boosted trees", "MLP")
+    return [attack for attack in panel() if attack.name in [f"{kind}, all" for kind in kinds]]
 
 
 def quick() -> list[Attack]:
@@ -255,10 +293,6 @@ def graph_rows(z: Rows, secret: NodeSecret, known: Asked) -> Rows:  # noqa: ARG0
 
 def _secrets(knowledge: Knowledge) -> Need:
     return "secrets" if knowledge == "all" else "few secrets"
-
-
-def _taught(x: Rows, asked: Asked) -> Taught:
-    return Taught(x[asked.index], asked.y)
 
 
 def _spread_both(links: sp.csr_matrix, known: Asked, classes: int) -> Array:

@@ -32,8 +32,9 @@ from graphveil.audit.attacks import (
 from graphveil.audit.cache import SHARED, AnswerCache
 from graphveil.audit.certify import codes_certificate, is_discrete, limits_on_test, row_codes
 from graphveil.audit.embeddings import check_embeddings, exact, rows_digest, shape_flags
-from graphveil.audit.finding import Finding, contenders, over_folds, together
+from graphveil.audit.finding import Finding, together
 from graphveil.audit.groups import check_columns, partitions
+from graphveil.audit.information import calibrate
 from graphveil.audit.learners import Rows
 from graphveil.audit.map import draw
 from graphveil.audit.marks import CompareMarks, ReadMarks
@@ -54,8 +55,6 @@ RESERVED = (
     CLASSES_AND_LINKS,
     "guessing",
 )
-FOLDS = 4
-"""Parts of the known secrets of nodes; each is in turn what attacks are compared on."""
 EXAMPLES_PER_CELL = 50
 """With so many known examples to a cell of the table of distinct rows, the quick panel trains no learners on z."""
 RAW_COLUMNS = 64
@@ -118,46 +117,23 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is aske
     codes = row_codes(z)
     context = context or Context()
     asked = the_secret(secret, graph, split, seed, context)
-    folds = asked.folds(FOLDS, seed) if isinstance(asked, NodeSecret) else [asked]
-    asked = folds[0]
-    panel = the_panel(attacks, asked)
-    counting = _counting(attacks, asked, codes)
-    marked = _marked(attacks, asked, codes)
-    on_embeddings = panel
-    if attacks == "quick" and counting and _fills_tables(asked, codes):
-        on_embeddings = [attack for attack in panel if not {"secrets", "few secrets"} & set(attack.needs)]
-    tasks = [Task("embeddings", attack, rows) for attack in [*counting, *on_embeddings]]
-    tasks += [Task("embeddings", attack, exact(z).astype(np.float64)) for attack in marked]
+    if attacks == "quick" and isinstance(asked, NodeSecret):
+        asked = asked.quick()
+    full = attacks is None or attacks == "full"
     others = _controls(graph, controls or {}, seed, quick=attacks == "quick")
-    on_z = [attack for attack in panel if "graph" not in attack.needs]
-    on_features = on_z
-    if attacks is None or attacks == "full":
-        features = scaled(others["raw features"])
-        both = np.concatenate([scaled(rows), features], axis=1)
-        with_features = _with_features(asked, rows.shape[1])
-        tasks += [Task("embeddings", attack, both) for attack in with_features]
-        tasks += classes_and_features(asked, features)
-        tasks += known_links(asked, rows, seed)
-        names = [attack.name for attack in with_features]
-        on_features = [attack for attack in on_z if f"{attack.name}{WITH_FEATURES}" in names]  # to see what z adds
-    if isinstance(asked, NodeSecret) and len(on_z) < len(panel):
-        tasks += [Task("public graph", attack, rows) for attack in nodes.graph_alone()]
-    on_controls = [attack for attack in on_z if "few secrets" not in attack.needs] or on_z  # never chosen
-    for name, other in others.items():
-        chosen = on_features if name == "raw features" else on_controls
-        tasks += [Task(name, attack, other) for attack in [*_counting(attacks, asked, row_codes(other)), *chosen]]
+    tasks = on_embeddings(z, asked, attacks)
+    if full:
+        tasks += _holding_more(rows, scaled(others["raw features"]), asked, seed)
+    tasks += _on_controls(others, asked, attacks)
     effort = effort or Effort()
-    effort = replace(effort, started=effort.started or time.perf_counter())  # the folds have one budget together
     cache = None
-    if effort.cache is not None and (attacks is None or attacks == "full"):
+    if effort.cache is not None and full:
         about = f"{digest(graph)}/{split.digest()}/{secret}/{_matched_by(context)}/{seed}"
         cache = AnswerCache(effort.cache, about)
     findings, dropped = run(tasks, asked, seed, effort, cache)
     by_subject: dict[str, list[Finding]] = {}
     for finding in findings:
         by_subject.setdefault(finding.subject, []).append(finding)
-    if attacks is None or attacks == "full":
-        by_subject["embeddings"] = _over_all_folds(by_subject["embeddings"], tasks, folds, seed, effort)
     for found in by_subject.values():
         found.extend(together([finding for finding in found if "z" in finding.needs and finding.on_z_alone]))
     certificate = codes_certificate(codes, graph, split, secret, _matched_by(context))
@@ -182,6 +158,52 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is aske
     )
 
 
+def on_embeddings(z: Any, secret: Secret, attacks: str | Sequence[Any] | None = None) -> list["Task"]:
+    """The attackers who see z, and some of whom hold the public graph too."""
+    rows, codes, panel = check_embeddings(z, secret.num_nodes), row_codes(z), the_panel(attacks, secret)
+    counting = _counting(attacks, secret, codes)
+    if attacks == "quick" and counting and _fills_tables(secret, codes):
+        panel = [attack for attack in panel if not {"secrets", "few secrets"} & set(attack.needs)]
+    tasks = [Task("embeddings", attack, rows) for attack in [*counting, *panel]]
+    return tasks + [
+        Task("embeddings", attack, exact(z).astype(np.float64)) for attack in _marked(attacks, secret, codes)
+    ]
+
+
+def _on_controls(
+    others: Mapping[str, Rows], secret: Secret, attacks: str | Sequence[Any] | None = None
+) -> list["Task"]:
+    """The attackers on controls. Of the full panel those are left out that are hardly ever the strongest.
+
+    The attackers on the features alone are then those that hold them beside z, to see what z adds.
+    """
+    panel, tasks = the_panel(attacks, secret), []
+    on_each = [attack for attack in panel if "graph" not in attack.needs]
+    on_features = on_each
+    if attacks is None or attacks == "full":
+        on_each = links.on_encoders() if isinstance(secret, LinkSecret) else nodes.on_encoders()
+        beside_z = [attack.name for attack in _with_features(secret, 0)]
+        on_features = [attack for attack in on_each if f"{attack.name}{WITH_FEATURES}" in beside_z]
+    for name, other in others.items():
+        on_it, once = (on_features, False) if name == "raw features" else (on_each, True)
+        tasks += [Task(name, attack, other, once) for attack in [*_counting(attacks, secret, row_codes(other)), *on_it]]
+    if isinstance(secret, NodeSecret) and any("graph" in attack.needs for attack in panel):
+        nothing = np.zeros((secret.num_nodes, 0), dtype=np.float32)
+        tasks += [Task("public graph", attack, nothing) for attack in nodes.graph_alone()]
+    return tasks
+
+
+def _holding_more(z: Rows, features: Rows, secret: Secret, seed: int) -> list["Task"]:
+    """The attackers who hold the features or the known links beside z, and beside the true classes in place of z.
+
+    Args:
+        features: (num_nodes, columns), scaled.
+    """
+    both = np.concatenate([scaled(z), features], axis=1)
+    tasks = [Task("embeddings", attack, both) for attack in _with_features(secret, z.shape[1])]
+    return [*tasks, *classes_and_features(secret, features), *known_links(secret, z, seed)]
+
+
 def _controls(graph: Data, given: Mapping[str, Any], seed: int, quick: bool) -> dict[str, Rows]:
     """Raw features, except for a quick look, and what was given."""
     for name in given:
@@ -189,22 +211,6 @@ def _controls(graph: Data, given: Mapping[str, Any], seed: int, quick: bool) -> 
             raise GraphveilError(f"a control is called {name!r}, which is taken: call it something else.")
     features = {} if quick else {"raw features": raw_features(graph, seed)}
     return features | {name: check_embeddings(rows, graph.x.size(0), name) for name, rows in given.items()}
-
-
-def _over_all_folds(
-    findings: Sequence[Finding], tasks: Sequence["Task"], folds: Sequence[Secret], seed: int, effort: Effort
-) -> list[Finding]:
-    """The findings on z, those that may be the strongest on every fold: one validation part may favour any by luck."""
-    started = [one.attack for one in contenders(findings)] if len(folds) > 1 else []
-    chosen = [task for task in tasks if task.subject == "embeddings" and task.attack.name in started]
-    others: dict[str, list[Finding]] = {name: [] for name in started}
-    for fold in folds[1:] if chosen else ():
-        found, dropped = run(chosen, fold, seed, effort)
-        if dropped:
-            return list(findings)
-        for finding in found:
-            others[finding.attack].append(finding)
-    return [over_folds(one, others[one.attack]) if one.attack in others else one for one in findings]
 
 
 def the_secret(name: str, graph: Data, split: Split, seed: int, context: Context) -> Secret:
@@ -221,19 +227,33 @@ def _matched_by(context: Context) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """An attack on something."""
+    """An attack on something.
+
+    Args:
+        once: whether of a node secret one part of what is known is held out, and not each in turn.
+    """
 
     subject: str
     attack: Attack
     rows: Rows
+    once: bool = False
 
     def __call__(self, secret: Secret, seed: int, cache: AnswerCache | None = None) -> Finding:
-        """What the attack answers, or answered before; then it took no time."""
+        """What the attack answers, or answered before; then it took no time.
+
+        A learner that was shrunk much names the largest class wherever it is unsure. So confidence is set right on what
+        was held out, where the attacker knows it.
+        """
         name, needs, seconds = self.attack.name, self.attack.needs, 0.0
+        if self.once and isinstance(secret, NodeSecret):
+            secret = replace(secret, compared=1)
         answers = None if cache is None else cache.read(self.subject, self.attack, self.rows, secret)
         if answers is None:
             started = time.perf_counter()
             answers = check_answers(self._attack(secret, seed), self.attack, secret)
+            if isinstance(secret, NodeSecret) and "secrets" in needs:
+                right = calibrate(answers.val, secret.val.y)
+                answers = Answers(right(answers.val), right(answers.test))
             seconds = time.perf_counter() - started
             if cache is not None:
                 cache.write(self.subject, self.attack, self.rows, answers)

@@ -12,7 +12,7 @@ import safetensors.numpy
 from scipy.stats import norm
 
 from graphveil.audit.attacks import CLASSES_AND_FEATURES, CLASSES_AND_LINKS, KNOWN_LINKS, WITH_FEATURES, Need
-from graphveil.audit.finding import Finding, most_asked, plain, ranked, strongest
+from graphveil.audit.finding import Finding, knowing_all, plain, ranked, strongest
 from graphveil.audit.groups import KINDS, MEASURES, Group, Partition, judged, link_groups, node_groups, worst
 from graphveil.audit.information import Information, explained, information
 from graphveil.audit.metrics import Array, Estimate, Integers, auc, largest_of
@@ -28,6 +28,8 @@ WIDEST = 0.05
 """The half-width of an interval above which there are too few examples to call anything protected."""
 RAREST = 30
 """Test examples that a class must have for the same."""
+ASIDE = 4
+"""Readings beside that of z alone: with the graph, with the features, with the known links, and by group."""
 ROUNDING = 1e-9
 """How far a value may be above a limit that was computed in another way."""
 
@@ -192,7 +194,7 @@ class Audit:
         """Of a node secret the attack of the best balanced accuracy, chosen on the validation part."""
         if isinstance(self.secret, LinkSecret):
             return None
-        return max(most_asked(self._on_z_alone), key=lambda finding: finding.balanced_validation.value)
+        return max(knowing_all(self._on_z_alone), key=lambda finding: finding.balanced_validation.value)
 
     @property
     def balanced_chance(self) -> float:
@@ -252,7 +254,7 @@ class Audit:
 
         That need not be the strongest: one may be right as often as another and know less of when it is not.
         """
-        best = max(most_asked(self._on_z_alone), key=lambda one: explained(one.answers.val, one.secret.val.y))
+        best = max(knowing_all(self._on_z_alone), key=lambda one: explained(one.answers.val, one.secret.val.y))
         pairs = self.secret.test.index if isinstance(self.secret, LinkSecret) else None
         known = best.answers.val, best.secret.val.y
         return information(best.answers.test, self.secret.test.y, known, pairs)
@@ -373,17 +375,12 @@ class Audit:
         matched = self.class_matched
         if matched is not None and matched.matched is not None and matched.matched.low > 0.5:
             found.append(_above(matched.attack, "class-matched AUC", matched.matched, 0.5))
-        graph, excess = self.with_graph, self.excess_with_graph
-        if graph is not None and excess is not None and excess.low > 0 and graph.headline.low > self.secret.chance:
-            found.append(f"{graph.attack}: z adds {excess} points to what the public graph tells")
-        features, excess = self.with_features, self.excess_with_features
-        if (
-            features is not None
-            and excess is not None
-            and excess.low > 0
-            and features.headline.low > self.secret.chance
+        for held, excess, what in (
+            (self.with_graph, self.excess_with_graph, "public graph tells"),
+            (self.with_features, self.excess_with_features, "features tell"),
         ):
-            found.append(f"{features.attack}: z adds {excess} points to what the features tell")
+            if held is not None and _adds(held, excess, self.secret.chance):
+                found.append(f"{held.attack}: z adds {excess} points to what the {what}")
         return (*found, *self._told_beside_links(), *self._told_by_groups())
 
     def _told_by_groups(self) -> list[str]:
@@ -392,7 +389,9 @@ class Audit:
         The sentence names neither its column nor its value, because the card of a release quotes it.
         """
         group = self.worst_group
-        if group is None or group.estimate is None or group.reference is None or group.estimate.low <= group.reference:
+        if group is None or group.estimate is None or group.reference is None:
+            return []
+        if not _clearly_above(group.estimate, group.reference):
             return []
         where = f"in the worst of {judged(self.groups)} groups ({KINDS[group.kind]})"
         value = f"{MEASURES[group.measure]} {group.estimate}"
@@ -401,7 +400,7 @@ class Audit:
     def _told_beside_links(self) -> list[str]:
         """Whether z adds to the known links and, where classes are kept, more than the true classes add."""
         held, excess, over = self.with_links, self.excess_with_links, self.links_excess_over_classes
-        if held is None or excess is None or excess.low <= 0 or held.headline.low <= self.secret.chance:
+        if held is None or not _adds(held, excess, self.secret.chance):
             return []
         added = f"{held.attack}: z adds {excess} points to what the known links tell"
         if not self._keeps_classes:
@@ -498,6 +497,17 @@ class Audit:
         from graphveil.audit.show import as_text  # noqa: PLC0415 - as above
 
         return as_text(self)
+
+
+def _clearly_above(estimate: Estimate, reference: float) -> bool:
+    """Whether an interval lies above a reference that is one of `ASIDE`, which share 2.5 % of false alarms."""
+    widened = norm.ppf(1 - 0.025 / ASIDE) / norm.ppf(0.975)
+    return bool(estimate.value - widened * (estimate.value - estimate.low) > reference)
+
+
+def _adds(held: Finding, excess: Estimate | None, chance: float) -> bool:
+    """Whether z adds something for an attacker who holds more than z."""
+    return excess is not None and _clearly_above(excess, 0.0) and held.headline.low > chance
 
 
 def _over(one: Finding | None, other: Finding | None) -> Estimate | None:

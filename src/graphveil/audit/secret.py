@@ -1,14 +1,16 @@
 """What an attacker knows and what it is asked, taken from the split once and never built inline.
 
 A node secret is known for 20 nodes a class (*few*) or for every node outside the test part (*all*). A link secret is
-known for the training links. Each attack tunes on a validation part, where the strongest one is chosen too, and is
-scored on the test part. Of links that part is the split's own, since links that messages passed along may be easier to
-tell. Of nodes it is a quarter of all that an attacker may know, and the contenders see the other quarters in turn.
-Beyond the sizes below a seeded sample is taken, and the audit says so.
+known for the training links. Attacks are tuned and compared on known examples that they did not learn from, and scored
+on the test part. Of nodes this is cross-validation over all that an attacker may know. Of links it is the split's own
+validation part, since links that messages passed along may be easier to tell. Beyond the sizes below a seeded sample is
+taken, and the audit says so.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 
 import numpy as np
 import torch
@@ -29,6 +31,12 @@ MAX_KNOWN = 40_000
 MAX_ASKED = 20_000
 """Nodes, or links, that an attack is asked about at most; as many non-links."""
 FEW = 20
+FOLDS = 4
+"""Parts of the known nodes; each is in turn what attacks are compared on."""
+QUICK = 10_000
+"""Nodes that a quick look learns from at most."""
+ENOUGH = 8_000
+"""Nodes that are enough to compare attacks on: where a part of the folds has so many, no more are held out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +56,9 @@ class NodeSecret:
     """A class of every node.
 
     Args:
-        known: what an attacker of either knowledge learns from; one that knows *all* knows `val` too, once it has
-            tuned on it.
+        known: what an attacker of either knowledge may learn from.
+        fold: which of `FOLDS` parts each node of `known["all"]` is in; every part has its share of each class.
+        compared: folds that attacks are compared on: each is in turn held out, and the others are learned from.
         links: the public graph, (2, links).
     """
 
@@ -57,7 +66,8 @@ class NodeSecret:
     num_nodes: int
     num_classes: int
     known: dict[Knowledge, Asked]
-    val: Asked
+    fold: Integers
+    compared: int
     test: Asked
     links: Integers
     class_names: Sequence[str]
@@ -70,28 +80,32 @@ class NodeSecret:
         Its share among the test nodes would be a number as uncertain as an attack's reading, and an interval of that
         reading would miss it far more often than once in twenty.
         """
-        every = np.concatenate([self.known["all"].y, self.val.y, self.test.y])
+        every = np.concatenate([self.known["all"].y, self.test.y])
         return float(np.bincount(every).max() / len(every))
 
-    def folds(self, count: int, seed: int) -> list["NodeSecret"]:
-        """The same secret with other validation parts: all that an attacker may know, divided into `count`.
+    def quick(self) -> "NodeSecret":
+        """The same for a quick look: fewer nodes are known, and one fold is enough."""
+        every = self.known["all"]
+        chosen = np.arange(len(every.y))
+        if len(every.y) > QUICK:
+            chosen = np.sort(np.random.default_rng(0).permutation(chosen)[:QUICK])
+        known = self.known | {"all": Asked(every.index[chosen], every.y[chosen])}
+        return replace(self, known=known, fold=self.fold[chosen], compared=1)
 
-        Each part has its share of every class; in each fold the others are known.
-        """
-        every = self.known["all"].and_also(self.val)
-        count = min(count, len(every.y))
-        order = np.random.default_rng(stream(seed, "audit", "folds")).permutation(len(every.y))
-        order = order[np.argsort(every.y[order], kind="stable")]
-        fold = np.empty(len(order), dtype=np.int64)
-        fold[order] = np.arange(len(order)) % count
+    @cached_property
+    def held_out(self) -> list[tuple[Asked, Asked]]:
+        """Of each fold that attacks are compared on: the nodes to learn from, and those held out."""
+        every = self.known["all"]
 
         def part(chosen: NDArray[np.bool_]) -> Asked:
             return Asked(every.index[chosen], every.y[chosen])
 
-        return [
-            replace(self, known=self.known | {"all": part(fold != number)}, val=part(fold == number))
-            for number in range(count)
-        ]
+        return [(part(self.fold != number), part(self.fold == number)) for number in range(self.compared)]
+
+    @cached_property
+    def val(self) -> Asked:
+        """All nodes that are held out once, fold by fold."""
+        return reduce(Asked.and_also, (held for _, held in self.held_out))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,11 +158,9 @@ def node_secret(graph: Data, split: Split, name: str, seed: int) -> NodeSecret:
         index = _sample(index, limit, f"{what} nodes", notes, seed)
         return Asked(index, y[index])
 
-    val = part("validation", split.val_nodes, MAX_ASKED)
     test = part("test", split.test_nodes, MAX_ASKED)
-    held_out = torch.cat([split.val_nodes, split.test_nodes])
     every = torch.arange(len(y))
-    known = part("known", every[~torch.isin(every, held_out)], MAX_KNOWN)
+    known = part("known", every[~torch.isin(every, split.test_nodes)], MAX_KNOWN)
     if len(np.unique(known.y)) < 2:
         raise GraphveilError(f"{name!r} has one class only among the known nodes: there is nothing to tell apart.")
     few = _few(part("training", split.train_nodes, MAX_KNOWN) if name == "labels" else known, seed)
@@ -157,7 +169,8 @@ def node_secret(graph: Data, split: Split, name: str, seed: int) -> NodeSecret:
         num_nodes=len(y),
         num_classes=int(y.max()) + 1,
         known={"few": few, "all": known},
-        val=val,
+        fold=stratified(known.y, FOLDS, stream(seed, "audit", "folds")),
+        compared=min(FOLDS, math.ceil(FOLDS * ENOUGH / len(known.y))),
         test=test,
         links=undirected_pairs(graph.edge_index.cpu()).numpy(),
         class_names=class_names(graph, name, int(y.max()) + 1),
@@ -260,6 +273,15 @@ def _known_labels(split: Split, y: Integers, notes: list[str], seed: int) -> tup
         found.append(Asked(index, y[index]))
     learned, tuned_on = found
     return (learned, tuned_on) if len(np.unique(learned.y)) > 1 and len(tuned_on.y) else None
+
+
+def stratified(y: Integers, count: int, seed: int) -> Integers:
+    """A number below `count` for each example, drawn so that every class is divided evenly."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    order = order[np.argsort(y[order], kind="stable")]
+    fold = np.empty(len(order), dtype=np.int64)
+    fold[order] = np.arange(len(order)) % count
+    return fold
 
 
 def _few(known: Asked, seed: int) -> Asked:

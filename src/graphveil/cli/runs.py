@@ -148,7 +148,10 @@ def audit(
     ] = None,
     panel: Annotated[str, typer.Option(help="full, or quick for a first look.")] = "full",
     controls: Annotated[
-        bool, typer.Option(help="Attack an untrained and an unprotected encoder of the run's kind too.")
+        bool,
+        typer.Option(
+            help="Attack encoders of the run's kind too: untrained, unprotected, and this run from another seed."
+        ),
     ] = True,
     jobs: Annotated[
         int | None,

@@ -11,6 +11,8 @@ from graphveil.models.build import ENCODERS, Spec, spec_name
 from graphveil.training.inputs import SCALINGS
 from graphveil.training.objectives import CODES
 
+TEACHERS = 3
+"""Encoders that teach a student where links are hidden: two were worth half a point to a point on tuning splits."""
 MOST_CODES = 1024
 """Tables of codes have as many rows and columns as there are codes."""
 
@@ -40,9 +42,9 @@ class Recipe:
             raised from `first_weight` over `ramp` rounds.
         leak_limit: of `codes`: how far the best rule from code to class may lie above guessing, at a trade-off of 1/2.
             States within it are selected first, and codes are merged until it holds.
-        student_channels, crossfit, link_weight: of `codes` where links are hidden: the width of the student, the share
-            of cross-fitted answers, and what a nat about links beyond classes costs at least; see
-            `graphveil.training.distil`.
+        teachers, student_channels, crossfit, link_weight: of `codes` where links are hidden: how many encoders, each
+            from weights of its own, teach the student together, its width, the share of cross-fitted answers, and what
+            a nat about links beyond classes costs at least; see `graphveil.training.distil`.
     """
 
     rounds: int = 300
@@ -71,6 +73,7 @@ class Recipe:
     first_weight: float = 0.3
     ramp: int = 300
     leak_limit: float = 0.02
+    teachers: int = 1
     student_channels: int = 64
     crossfit: float = 0.5
     link_weight: float = 0.0
@@ -84,6 +87,7 @@ class Recipe:
             "patience",
             "evaluate_every",
             "code_groups",
+            "teachers",
         ):
             _positive(name, getattr(self, name), whole=True)
         for name in ("lr_utility", "lr_adversary", "lr_encoder", "clip", "secret_weight", "first_weight", "code_scale"):
@@ -251,6 +255,8 @@ def default_recipe(utility: str, encoder: Spec, objective: str, secrets: Sequenc
     by_codes = objective == CODES and "links" not in secrets
     kind = "links" if utility == "links" else "classes"
     recipes = CODE_RECIPES if by_codes else {name: RECIPES[kind, name] for name in ENCODERS}
+    if objective == CODES and not by_codes:
+        recipes = {name: recipe.but(teachers=TEACHERS) for name, recipe in recipes.items()}
     for name, cls in ENCODERS.items():
         if encoder in (name, cls) or isinstance(encoder, cls) or encoder == spec_name(cls):
             return recipes[name]

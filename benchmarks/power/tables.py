@@ -1,0 +1,98 @@
+"""What the simulations found, as Markdown: `python -m benchmarks.power.tables runs/power.jsonl`."""
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Lines = Sequence[dict[str, Any]]
+FOUND = 0.95
+"""The share of trials in which a planted secret must be found to count as found."""
+
+
+def leaks(lines: Lines) -> str:
+    """By kind and number of nodes, over all sizes of the leak."""
+    rows = []
+    for (kind, n), some in sorted(_by(lines, lambda one: (one["settings"][0], one["settings"][2])).items()):
+        errors = [100 * one["error"] for one in some]
+        shares = [f"{100 * np.mean([one[name] for one in some]):.0f} %" for name in ("covers", "upper")]
+        ideal = 100 * np.mean([one["shape_known"] for one in some])
+        rows.append([kind, f"{n:,}", str(len(some)), f"{np.mean(errors):+.1f}", f"{ideal:+.1f}", *shares])
+    head = [
+        "leak",
+        "known and asked",
+        "trials",
+        "mean error, points",
+        "of one who knows the shape",
+        "interval covers",
+        "upper end above",
+    ]
+    return _table(head, rows)
+
+
+def information(lines: Lines) -> str:
+    """The mean of the lower bound beside the truth."""
+    rows = []
+    for (kind, nats), some in sorted(_by(lines, lambda one: tuple(one["settings"][:2])).items()):
+        lower = np.mean([one["lower"] for one in some])
+        rows.append([kind, f"{nats:.2f}", str(len(some)), f"{lower:.4f}", f"{100 * (lower / nats - 1):+.0f} %"])
+    return _table(["leak", "nats", "trials", "mean of the lower bound", "error"], rows)
+
+
+def noise(lines: Lines) -> str:
+    """How often an interval excludes guessing, and how often the verdict is *leaks*."""
+    rows = []
+    for kind, some in sorted(_by(lines, lambda one: one["settings"][0]).items()):
+        outside, leaking = (100 * np.mean([one[name] for one in some]) for name in ("outside", "leaks"))
+        rows.append([kind, str(len(some)), f"{outside:.1f} %", f"{leaking:.1f} %"])
+    return _table(["secret", "noises", "interval without guessing", "verdict *leaks*"], rows)
+
+
+def planted(lines: Lines) -> str:
+    """How often each is found, and the weakest that is found nearly always."""
+    shares = sorted({one["settings"][1] for one in lines})
+    rows = []
+    for name, some in sorted(_by(lines, lambda one: one["settings"][0]).items()):
+        rates = {
+            share: float(np.mean([one["found"] for one in some if one["settings"][1] == share])) for share in shares
+        }
+        enough = [share for share in shares if all(rates[other] >= FOUND for other in shares if other >= share)]
+        weakest = f"{100 * enough[0]:.0f} %" if enough else "none"
+        rows.append([name, *(f"{100 * rates[share]:.0f}" for share in shares), weakest])
+    head = ["planted", *(f"found at {100 * share:.0f} %" for share in shares), "weakest found in 95 %"]
+    return _table(head, rows)
+
+
+TABLES: dict[str, Callable[[Lines], str]] = {
+    "leak": leaks,
+    "information": information,
+    "noise": noise,
+    "plant": planted,
+}
+
+
+def markdown(lines: Lines) -> str:
+    """All tables for which there are trials."""
+    some = {name: [one for one in lines if one["trial"] == name] for name in TABLES}
+    return "\n\n".join(TABLES[name](found) for name, found in some.items() if found) + "\n"
+
+
+def _by(lines: Lines, key: Callable[[dict[str, Any]], Any]) -> dict[Any, list[dict[str, Any]]]:
+    groups = defaultdict(list)
+    for line in lines:
+        groups[key(line)].append(line)
+    return dict(groups)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    found = [json.loads(line) for path in sys.argv[1:] for line in Path(path).read_text(encoding="utf-8").splitlines()]
+    sys.stdout.write(markdown(found))
