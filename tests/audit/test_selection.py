@@ -75,6 +75,15 @@ def test_an_attack_that_knows_few_is_not_chosen_by_luck(coin: NodeSecret) -> Non
     assert together([lucky, steady]) == [], "one alone is no ensemble"
 
 
+def test_what_is_no_clearer_than_guessing_names_the_largest_class(coin: NodeSecret) -> None:
+    share = np.bincount(coin.val.y).max() / len(coin.val.y)
+    (none,) = together([finding(coin, str(seed), share + 0.001, seed=seed) for seed in range(2)])
+    assert none.constant
+    assert none.validation.value == share
+    (some,) = together([finding(coin, str(seed), 0.7, seed=seed) for seed in range(2)])
+    assert not some.constant
+
+
 def test_a_full_audit_compares_attacks_on_all_that_is_known(town: Data, town_split: gv.Split) -> None:
     z = np.random.default_rng(0).standard_normal((1500, 4)) + 0.3 * town.coin.numpy()[:, None]
     found = gv.audit(z, town, town_split, "coin")

@@ -1,7 +1,7 @@
 """One attack's answers, kept raw, and every metric derived from them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -177,7 +177,7 @@ def together(findings: Sequence[Finding]) -> list[Finding]:
     """One more finding: all of them, weighted as explains the validation part best (van der Laan et al., 2007).
 
     With the few examples of a small graph no attack can be told from the next by how often it is right; how sure each
-    was where it was right tells more.
+    was where it was right tells more. Where this is no clearer than naming the largest class, it names that.
     """
     findings = knowing_all(findings)
     if len(findings) < 2:
@@ -187,7 +187,14 @@ def together(findings: Sequence[Finding]) -> list[Finding]:
     if isinstance(secret, LinkSecret) and secret.matched is not None:
         able = [finding for finding in findings if finding.answers.matched_val is not None]
         answers += _weighted(able, ("matched_val", "matched_test"), secret.matched.val.y)
-    return [Finding(findings[0].subject, ENSEMBLE, ("z", "secrets"), secret, Answers(*answers), 0.0)]
+    found = Finding(findings[0].subject, ENSEMBLE, ("z", "secrets"), secret, Answers(*answers), 0.0)
+    if isinstance(secret, LinkSecret):
+        return [found]
+    share = np.bincount(secret.val.y, minlength=secret.num_classes) / len(secret.val.y)
+    if found.validation.value > share.max() + found.validation.half / 2:
+        return [found]
+    guess = np.log(np.maximum(share, 0.5 / len(secret.val.y)))  # not more than naming the largest class, as all may
+    return [replace(found, answers=Answers(*(np.tile(guess, (len(part.y), 1)) for part in (secret.val, secret.test))))]
 
 
 def _weighted(findings: Sequence[Finding], parts: tuple[str, str], y: Integers) -> list[Array]:
@@ -197,7 +204,7 @@ def _weighted(findings: Sequence[Finding], parts: tuple[str, str], y: Integers) 
     first, second = ([getattr(finding.answers, part) for finding in findings] for part in parts)
     right = [calibrate(answers, y) for answers in first]
     val, test = ([each(one) for each, one in zip(right, answers, strict=True)] for answers in (first, second))
-    weights = combine(val, y, shrink=SHRINK)
+    weights = combine(val, y, shrink=SHRINK, wary=first[0].ndim == 2)  # tied scores of pairs would be no answer
     return [one[:, 1] - one[:, 0] if first[0].ndim == 1 else one for one in (weights(val), weights(test))]
 
 

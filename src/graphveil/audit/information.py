@@ -64,17 +64,24 @@ def explained(answers: Array, y: Integers) -> float:
     return float(log_q[np.arange(len(y)), y].mean())
 
 
-def calibrate(answers: Array, y: Integers) -> Callable[[Array], Array]:
-    """Set confidence right: log q = a * answers + b a class, with a and b that explain these examples best."""
-    alone = combine([answers], y, least=-np.inf)
+def calibrate(answers: Array, y: Integers, wary: bool = False) -> Callable[[Array], Array]:
+    """Set confidence right: log q = a * answers + b a class, with a and b that explain these examples best.
+
+    Args:
+        wary: as of `combine`.
+    """
+    alone = combine([answers], y, least=-np.inf, wary=wary)
     return lambda others: alone([others])
 
 
-def combine(answers: Sequence[Array], y: Integers, least: float = 0.0, shrink: float = 0.0) -> "Combination":
+def combine(
+    answers: Sequence[Array], y: Integers, least: float = 0.0, shrink: float = 0.0, wary: bool = False
+) -> "Combination":
     """The same of several answers: log q = sum of a * answers + b a class.
 
     Args:
         least: of each a. shrink: what the square of each a costs, in nats.
+        wary: where answers explain no more than chance gives to as many numbers a (Akaike, 1974), each a is 0.
     """
     columns = [_two_columns(one) for one in answers]
     scale = np.array([max(float(one.std()), 1e-12) for one in columns])
@@ -93,6 +100,11 @@ def combine(answers: Sequence[Array], y: Integers, least: float = 0.0, shrink: f
 
     bounds = [(least, np.inf)] * count + [(-np.inf, np.inf)] * classes
     found = minimize(surprise, np.zeros(count + classes), jac=True, method="L-BFGS-B", bounds=bounds).x
+    if wary:
+        share = (np.bincount(y, minlength=classes) + 1) / (len(y) + classes)
+        nothing = np.concatenate([np.zeros(count), np.log(share)])
+        before, after = (surprise(one)[0] - costs @ one**2 for one in (nothing, found))
+        found = found if len(y) * (before - after) > np.count_nonzero(found[:count]) else nothing
     return Combination(found[:count] / scale, found[count:], 1 / (len(y) + 2))
 
 

@@ -241,8 +241,8 @@ class Task:
     def __call__(self, secret: Secret, seed: int, cache: AnswerCache | None = None) -> Finding:
         """What the attack answers, or answered before; then it took no time.
 
-        A learner that was shrunk much names the largest class wherever it is unsure. So confidence is set right on what
-        was held out, where the attacker knows it.
+        A learner that was shrunk much names the largest class wherever it is unsure, and one that found nothing names
+        any. So confidence is set right on what was held out, where the attacker knows it.
         """
         name, needs, seconds = self.attack.name, self.attack.needs, 0.0
         if self.once and isinstance(secret, NodeSecret):
@@ -252,7 +252,7 @@ class Task:
             started = time.perf_counter()
             answers = check_answers(self._attack(secret, seed), self.attack, secret)
             if isinstance(secret, NodeSecret) and "secrets" in needs:
-                right = calibrate(answers.val, secret.val.y)
+                right = calibrate(answers.val, secret.val.y, wary=True)
                 answers = Answers(right(answers.val), right(answers.test))
             seconds = time.perf_counter() - started
             if cache is not None:
