@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 import graphveil as gv
 from benchmarks.bound import INDEX, copy_bandwidth, round_bytes
 from benchmarks.plain import PlainTraining
-from graphveil.run import protect
+from graphveil.runs.protect import protect
 from graphveil.training.memory import kept_memory
 from graphveil.training.recipes import default_recipe
 from graphveil.veil import start

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 
 import graphveil as gv
-from graphveil.audit import Context
-from graphveil.review import utility_of
+from graphveil.auditing import Context
+from graphveil.runs.audit import utility_of
 
 
 def main(name: str) -> None:

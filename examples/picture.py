@@ -13,7 +13,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 import graphveil as gv
-from graphveil.audit.map import draw
+from graphveil.auditing.map import draw
 
 
 def main(path: Path) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-IMPORTED = ["graphveil.cli", "graphveil.experiments.reproduce", "graphveil.report", "joblib.externals.loky"]
+IMPORTED = ["graphveil.cli", "graphveil.experiments.reproduce", "graphveil.reporting", "joblib.externals.loky"]
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 

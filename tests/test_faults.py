@@ -28,7 +28,7 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.files import hold_lock, write_text
-from graphveil.run import protect
+from graphveil.runs.protect import protect
 from graphveil.training.loop import Training
 from tests.forked import Forks, Program
 

@@ -80,7 +80,7 @@ def test_while_the_command_line_is_loaded(place: str, program: list[str], tmp_pa
     assert slow.ended() == (130, "", TOLD)
 
 
-@pytest.mark.parametrize("place", ["numpy", "torch", "torch.optim", "graphveil.run"])
+@pytest.mark.parametrize("place", ["numpy", "torch", "torch.optim", "graphveil.runs.protect"])
 def test_while_a_verb_is_loaded(place: str, program: list[str], tmp_path: Path) -> None:
     """A library that takes the interrupt for a module that is missing would go on, and fail elsewhere."""
     slow = Slow(tmp_path, [*program, *PROTECT, "--out", str(tmp_path / "run")], place)

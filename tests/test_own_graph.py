@@ -13,11 +13,11 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil import cli
-from graphveil.audit.secret import node_secret
-from graphveil.data.degree import degree_features
+from graphveil.auditing.secret import node_secret
+from graphveil.data.degree_features import degree_features
 from graphveil.data.graph import both_directions
 from graphveil.data.origin import Origin, node_ids
-from graphveil.review import graph_of, read_record
+from graphveil.runs.audit import graph_of, read_record
 from graphveil.training.inputs import features
 
 Call = Callable[..., tuple[int, str]]

@@ -19,10 +19,10 @@ FORBIDDEN_MODULES = {
     "mlflow",
 }  # fmt: skip
 ALLOWED_MODULES = {
-    "data/planetoid.py": {"pickle"},  # an unpickler that knows six names
+    "data/datasets/planetoid.py": {"pickle"},  # an unpickler that knows six names
     "data/readers/pyg.py": {"pickle"},  # the error of torch's own restricted one
     "files.py": {"socket"},  # this machine's name
-    "data/fetch.py": {"http"},  # `data fetch`: the errors of a download
+    "data/datasets/fetch.py": {"http"},  # `data fetch`: the errors of a download
     "tracking.py": {"mlflow"},  # where an address is given
 }
 FORBIDDEN_CALLS = {
@@ -30,7 +30,7 @@ FORBIDDEN_CALLS = {
     "joblib.load", "pickle.load", "pickle.loads", "pd.read_pickle", "tempfile.mktemp",
 }  # fmt: skip
 REQUIRED_ARGUMENTS = {"torch.load": ("weights_only", True), "np.load": ("allow_pickle", False)}
-PROCESSES = {"data/fetch.py", "experiments/workers.py"}
+PROCESSES = {"data/datasets/fetch.py", "experiments/workers.py"}
 """Who may start a program: pip for `data fetch`, and our own workers."""
 
 

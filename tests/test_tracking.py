@@ -18,8 +18,8 @@ import pytest
 
 import graphveil as gv
 from graphveil.errors import GraphveilError
-from graphveil.review import audit_file, read_record
-from graphveil.run import protect
+from graphveil.runs.audit import audit_path, read_record
+from graphveil.runs.protect import protect
 from graphveil.tracking import PATIENCE, check_address, log_run, read_entry
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = {"graph": WHERE, "split": "proportional", "reading": {"nodes": f"{WHERE}.csv"}, "encoding": None}
     done = protect(veil, graph, split, folder, source=source)
     for secret in SECRETS:
-        gv.audit(done.z, graph, split, secret, attacks="quick").save(audit_file(folder, secret, SECRETS))
+        gv.audit(done.z, graph, split, secret, attacks="quick").save(audit_path(folder, secret, SECRETS))
     return folder
 
 
@@ -93,7 +93,7 @@ def test_what_is_logged_is_what_the_files_say(run: Path) -> None:
             entry.metrics[f"{secret}/{name}"][0] for name in ("strongest_low", "strongest", "strongest_high")
         )
         assert low <= value <= high
-        group = json.loads(audit_file(run, secret, SECRETS).read_text())["worst_group"]
+        group = json.loads(audit_path(run, secret, SECRETS).read_text())["worst_group"]
         logged = [entry.metrics[f"{secret}/worst_group{end}"][0] for end in ("", "_low", "_reference")]
         assert logged == [group["value"], group["ci"][0], group["reference"]]
         assert entry.tags[f"audit.{secret}.verdict"] in ("leaks", "flagged")

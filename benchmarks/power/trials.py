@@ -15,10 +15,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 import graphveil as gv
 from benchmarks.power.worlds import LEAKS, Rows, planted, secret_of
-from graphveil.audit import Audit, Context, Effort, NodeSecret, Utility
-from graphveil.audit.finding import together
-from graphveil.audit.metrics import Integers
-from graphveil.audit.panel import on_embeddings, run
+from graphveil.auditing import Audit, Context, Effort, NodeSecret, Utility
+from graphveil.auditing.finding import together
+from graphveil.auditing.metrics import Integers
+from graphveil.auditing.panel import on_embeddings, run
 
 USEFUL = Context(utility=Utility("links", 0.9, 0.5, 1000))
 NODES = 600
@@ -95,7 +95,7 @@ def noise(kind: str, seed: int) -> dict[str, Any]:
     return {
         "outside": not found.strongest.headline.covers(found.secret.chance),
         "leaks": found.verdict == "leaks",
-        "said": list(found.told_by),
+        "said": list(found.leak_reasons),
         "flags": [flag.name for flag in found.flags],
     }
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from graphveil.audit.metrics import Integers
-from graphveil.audit.secret import ENOUGH, FEW, FOLDS, Asked, NodeSecret, stratified
+from graphveil.auditing.metrics import Integers
+from graphveil.auditing.secret import ENOUGH, FEW, FOLDS, NodeSecret, Queries, stratified
 
 Rows = NDArray[np.floating]
 World = tuple[Rows, Integers]
@@ -21,15 +21,15 @@ def secret_of(y: Integers, seed: int) -> NodeSecret:
     index = np.arange(len(y))
     order = np.random.default_rng(seed).permutation(half)
     few = np.concatenate([order[y[order] == c][:FEW] for c in np.unique(y)])
-    known, classes = Asked(index[:half], y[:half]), int(y.max()) + 1
+    known, classes = Queries(index[:half], y[:half]), int(y.max()) + 1
     return NodeSecret(
         name="secret",
         num_nodes=len(y),
         num_classes=classes,
-        known={"few": Asked(few, y[few]), "all": known},
+        known={"few": Queries(few, y[few]), "all": known},
         fold=stratified(known.y, FOLDS, seed),
         compared=min(FOLDS, math.ceil(FOLDS * ENOUGH / half)),
-        test=Asked(index[half:], y[half:]),
+        test=Queries(index[half:], y[half:]),
         links=np.zeros((2, 0), dtype=np.int64),
         class_names=[f"class {number}" for number in range(classes)],
     )

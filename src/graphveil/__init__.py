@@ -4,11 +4,11 @@ TYPE_CHECKING = False  # as in typing, whose import would be the longest time be
 if TYPE_CHECKING:
     from typing import Any
 
-    from graphveil.audit import Audit, Finding, audit
-    from graphveil.audit.certify import certify
-    from graphveil.data import GraphSpec, Reading, Split, generate, load, read_graph
+    from graphveil.auditing import Audit, Finding, audit
+    from graphveil.auditing.certify import certify
+    from graphveil.data import GraphSpec, ReadOptions, Split, generate, load, read_graph
     from graphveil.errors import DivergedError, GraphveilError, LeakError
-    from graphveil.report import report
+    from graphveil.reporting import report
     from graphveil.together import fit_together
     from graphveil.training.recipes import Adversary, Recipe
     from graphveil.training.score import Score
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "audit": "graphveil.audit",
-    "Audit": "graphveil.audit",
-    "Finding": "graphveil.audit",
-    "certify": "graphveil.audit.certify",
-    "report": "graphveil.report",
+    "audit": "graphveil.auditing",
+    "Audit": "graphveil.auditing",
+    "Finding": "graphveil.auditing",
+    "certify": "graphveil.auditing.certify",
+    "report": "graphveil.reporting",
     "load": "graphveil.data",
     "generate": "graphveil.data",
     "GraphSpec": "graphveil.data",
     "Split": "graphveil.data",
-    "Reading": "graphveil.data",
+    "ReadOptions": "graphveil.data",
     "read_graph": "graphveil.data",
     "Veil": "graphveil.veil",
     "fit_together": "graphveil.together",
@@ -46,7 +46,7 @@ __all__ = [
     "GraphSpec",
     "GraphveilError",
     "LeakError",
-    "Reading",
+    "ReadOptions",
     "Recipe",
     "Score",
     "Split",

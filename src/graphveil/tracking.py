@@ -20,11 +20,11 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from graphveil.audit.result import SCHEMA as AUDIT_SCHEMA
-from graphveil.data.catalog import BUILT_IN, PAPER_GRAPHS
+from graphveil.auditing.result import SCHEMA as AUDIT_SCHEMA
+from graphveil.data.datasets.catalog import BUILT_IN, PAPER_GRAPHS
 from graphveil.errors import GraphveilError
 from graphveil.files import read_json
-from graphveil.review import read_record
+from graphveil.runs.audit import read_record
 
 if TYPE_CHECKING:
     from mlflow.entities import Run

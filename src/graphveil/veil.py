@@ -27,7 +27,7 @@ from torch_geometric.data import Data
 
 import graphveil
 from graphveil.data import UNKNOWN, Split, check_graph, check_targets, digest
-from graphveil.data.degree import is_structural
+from graphveil.data.degree_features import is_structural
 from graphveil.data.origin import node_ids
 from graphveil.errors import DivergedError, GraphveilError, unknown
 from graphveil.files import read_json, write_json, write_tensors

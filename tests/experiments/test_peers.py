@@ -18,20 +18,20 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil import cli
-from graphveil.data.degree import degree_features, is_structural
+from graphveil.data.degree_features import degree_features, is_structural
 from graphveil.data.origin import Origin, node_ids
 from graphveil.errors import GraphveilError
 from graphveil.experiments import reproduce as reproduce_module
 from graphveil.experiments.aggregation import SENSITIVITY, Aggregation, neighbour_sums, noise_scale, noisy_classes
 from graphveil.experiments.cells import Cell, read_result, write_result
 from graphveil.experiments.peers import PEERS, Task, keep_probability, missing_extra, randomised_response, release
-from graphveil.experiments.reproduce import Asked, cells, run_cell, run_experiment, select
+from graphveil.experiments.reproduce import Selection, cells, run_cell, run_experiment, select
 from graphveil.experiments.spec import Experiment, load_experiment, parse
-from graphveil.report import report
-from graphveil.report.parts import MISSING
+from graphveil.reporting import report
+from graphveil.reporting.parts import MISSING
 from tests.experiments.test_reproduce import made_up
-from tests.report import made
-from tests.report.conftest import parse as parse_page
+from tests.reporting import made
+from tests.reporting.conftest import parse as parse_page
 
 needs_accountant = pytest.mark.skipif(
     importlib.util.find_spec("dp_accounting") is None, reason="needs the extra [peers]"
@@ -163,7 +163,7 @@ def figure3() -> Experiment:
 
 
 def test_figure_3_has_every_peer_once_whatever_the_encoder() -> None:
-    groups = cells(load_experiment("figure3"), Asked(["cora"], ["gat", "hgcn"], seeds=2), "cuda")
+    groups = cells(load_experiment("figure3"), Selection(["cora"], ["gat", "hgcn"], seeds=2), "cuda")
     peers = {key: group for key, group in groups.items() if key[0] in PEERS}
     assert list(peers) == [
         (name, "cora", encoder, epsilon)
@@ -172,7 +172,7 @@ def test_figure_3_has_every_peer_once_whatever_the_encoder() -> None:
     ]
     assert {cell.device for group in peers.values() for cell in group} == {"cpu"}
     assert len({cell.key for group in peers.values() for cell in group}) == 24
-    chosen = select({"figure3": load_experiment("figure3")}, Asked(variants=["rr"]))["figure3"]
+    chosen = select({"figure3": load_experiment("figure3")}, Selection(variants=["rr"]))["figure3"]
     assert (list(chosen.variants), list(chosen.peers)) == ([], ["rr"])
     with pytest.raises(GraphveilError, match=r"unknown peer of x.yaml 'gab'.*Did you mean 'gap'"):
         parse(
@@ -193,7 +193,7 @@ def test_peers_are_cells_and_one_without_its_extra_is_left_out(
 
     monkeypatch.setattr(reproduce_module, "run_cell", run)
     counts: list[tuple[int, int]] = []
-    rows, failed = run_experiment("figure3", figure3, Asked(seeds=2), tmp_path, on_done=count)
+    rows, failed = run_experiment("figure3", figure3, Selection(seeds=2), tmp_path, on_done=count)
     assert failed == []
     assert (counts[0], counts[-1]) == ((0, 4), (4, 4))
     assert [(row.variant, row.encoder, row.tradeoff, row.epsilon) for row in rows] == [
@@ -205,7 +205,7 @@ def test_peers_are_cells_and_one_without_its_extra_is_left_out(
         f"synthetic-gcn-labels-rr-epsilon-{epsilon}-{seed}" for epsilon in (2, 8) for seed in (0, 1)
     ]
     counts.clear()
-    assert run_experiment("figure3", figure3, Asked(seeds=2), tmp_path, on_done=count)[0] == rows
+    assert run_experiment("figure3", figure3, Selection(seeds=2), tmp_path, on_done=count)[0] == rows
     assert counts == [(4, 4)], "finished cells are never redone"
     assert {file: file.stat().st_mtime_ns for file in files} == files
     assert "| rr | synthetic | gcn | epsilon 8 | 2 | 70.0 |" in (tmp_path / "figure3.md").read_text()
@@ -217,7 +217,7 @@ def test_peers_are_cells_and_one_without_its_extra_is_left_out(
 
 
 def test_a_cell_of_a_peer_is_audited(figure3: Experiment, tmp_path: Path) -> None:
-    cell = cells(figure3, Asked(seeds=2, rounds=2))["rr", "synthetic", "gcn", 8][1]
+    cell = cells(figure3, Selection(seeds=2, rounds=2))["rr", "synthetic", "gcn", 8][1]
     assert run_cell(cell, tmp_path) is None
     result = read_result(cell, tmp_path)
     assert result is not None
@@ -229,10 +229,10 @@ def test_a_cell_of_a_peer_is_audited(figure3: Experiment, tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("no_accountant")
 def test_saved_results_are_shown_where_the_extra_is_missing(figure3: Experiment, tmp_path: Path) -> None:
-    (cell,) = cells(figure3, Asked(seeds=1))["gap", "synthetic", "mlp", 1]
+    (cell,) = cells(figure3, Selection(seeds=1))["gap", "synthetic", "mlp", 1]
     write_result(cell, tmp_path / "cells", made_up("links", 0.7, 0.6, 0.65))
     only_gap = replace(figure3, peers={"gap": [1, 2]})
-    rows, failed = run_experiment("figure3", only_gap, Asked(seeds=1), tmp_path)
+    rows, failed = run_experiment("figure3", only_gap, Selection(seeds=1), tmp_path)
     assert failed == []
     assert [(row.variant, row.epsilon, row.fresh.value) for row in rows] == [("gap", 1, 0.65)]
 

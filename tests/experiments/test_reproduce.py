@@ -19,19 +19,19 @@ import torch
 
 import graphveil as gv
 from graphveil import veil as veil_module
-from graphveil.audit import Context, Utility, audit, links, nodes
-from graphveil.audit.panel import Task, classes_and_features, raw_features
+from graphveil.auditing import Context, Utility, audit, links, nodes
+from graphveil.auditing.panel import Task, classes_and_features, raw_features
 from graphveil.codes import ClassCertificate, LinkCertificate
 from graphveil.errors import GraphveilError
 from graphveil.experiments import cells as cells_module
 from graphveil.experiments import reproduce as reproduce_module
+from graphveil.experiments.cell_embeddings import Trained, read_kept, train
 from graphveil.experiments.cells import Cell, finish, read_result, summary, write_result
-from graphveil.experiments.forms import brief, comma_separated, latex, markdown
-from graphveil.experiments.reproduce import Asked, batches, cells, run_cell, run_experiment, run_missing, select
+from graphveil.experiments.render import brief, comma_separated, latex, markdown
+from graphveil.experiments.reproduce import Selection, batches, cells, run_cell, run_experiment, run_missing, select
 from graphveil.experiments.spec import NAMES, Experiment, load_experiment, papers_attacker, parse
 from graphveil.experiments.table1 import table1
 from graphveil.experiments.tables import Mean, Row, over_seeds
-from graphveil.experiments.trained import Trained, read_kept, train
 from tests.experiments.made import PLAIN
 
 TINY = Cell(
@@ -61,7 +61,7 @@ def test_every_file_loads_and_runs_one_round_on_a_small_graph(name: str, tmp_pat
     encoders = {"unprotected": "gcn", "published": "gat", "minimax": "hgcn", "club": "gcn", "codes": "gat"}
     encoders["matched"] = "gcn"
     ours = replace(experiment, peers={})  # peers have tests of their own
-    for (variant, _, encoder, tradeoff), group in cells(ours, Asked(["cora"], seeds=1, rounds=1)).items():
+    for (variant, _, encoder, tradeoff), group in cells(ours, Selection(["cora"], seeds=1, rounds=1)).items():
         if encoder == encoders[variant] and tradeoff in (0.0, 0.5, 1.0):
             cell = replace(group[0], dataset="synthetic", panel="quick")  # the full one takes minutes
             assert run_cell(cell, tmp_path) is None
@@ -80,7 +80,7 @@ def test_codes_in_the_tables_have_the_full_panel_and_nothing_else_has(
     full = {
         (name, key[0])
         for name in NAMES
-        for key, group in cells(load_experiment(name), Asked(seeds=1)).items()
+        for key, group in cells(load_experiment(name), Selection(seeds=1)).items()
         if group[0].panel == "full"
     }
     assert full == {("table2", "codes"), ("table3", "codes")}
@@ -184,19 +184,19 @@ def test_a_file_with_a_fault_is_one_sentence(change, sentence: str) -> None:  # 
 
 def test_what_is_asked_for_and_what_is_not_known() -> None:
     experiment = load_experiment("figure2")
-    groups = cells(experiment, Asked(["cora"], ["gcn"], seeds=3))
+    groups = cells(experiment, Selection(["cora"], ["gcn"], seeds=3))
     assert len(groups) == 11
     assert all(len(group) == 3 for group in groups.values())
-    assert len(cells(experiment, Asked())) == 11 * 9
+    assert len(cells(experiment, Selection())) == 11 * 9
     both = {name: load_experiment(name) for name in ("table2", "figure2")}
-    assert list(select(both, Asked(variants=["club"]))) == ["table2"]
-    chosen = select(both, Asked(variants=["club", "codes"]))
+    assert list(select(both, Selection(variants=["club"]))) == ["table2"]
+    chosen = select(both, Selection(variants=["club", "codes"]))
     assert [list(one.variants) for one in chosen.values()] == [["club", "codes"], ["codes"]]
     with pytest.raises(GraphveilError, match="unknown dataset 'corra'"):
-        cells(experiment, Asked(["corra"]))
+        cells(experiment, Selection(["corra"]))
     for wrong, says in (
-        (Asked(variants=["clubb"]), "unknown variant 'clubb'"),
-        (Asked(encoders=["gtc"]), "unknown encoder 'gtc'"),
+        (Selection(variants=["clubb"]), "unknown variant 'clubb'"),
+        (Selection(encoders=["gtc"]), "unknown encoder 'gtc'"),
     ):
         with pytest.raises(GraphveilError, match=says):
             select(both, wrong)
@@ -234,15 +234,15 @@ def test_kept_embeddings_are_audited_again_and_not_trained(
 
 def test_reaudit_looks_again_at_all_that_was_trained(tmp_path: Path) -> None:
     experiment = replace(load_experiment("table2"), peers={})
-    asked = Asked(["synthetic"], ["gcn"], ["club"], seeds=1, rounds=1)
+    selection = Selection(["synthetic"], ["gcn"], ["club"], seeds=1, rounds=1)
     experiment = replace(experiment, datasets=["synthetic"], variants={"club": experiment.variants["club"]})
-    run_experiment("table2", experiment, asked, tmp_path, 1)
+    run_experiment("table2", experiment, selection, tmp_path, 1)
     (result,), (embeddings,) = (list((tmp_path / "cells").glob(kind)) for kind in ("*.json", "embeddings/*.npz"))
     written, trained = result.stat().st_mtime_ns, embeddings.stat().st_mtime_ns
     before = json.loads(result.read_text())
-    run_experiment("table2", experiment, asked, tmp_path, 1)
+    run_experiment("table2", experiment, selection, tmp_path, 1)
     assert result.stat().st_mtime_ns == written, "the result is there"
-    run_experiment("table2", experiment, asked, tmp_path, 1, reaudit=True)
+    run_experiment("table2", experiment, selection, tmp_path, 1, reaudit=True)
     assert result.stat().st_mtime_ns > written
     assert embeddings.stat().st_mtime_ns == trained
     assert json.loads(result.read_text()) == before
@@ -379,8 +379,8 @@ def test_one_bad_cell_does_not_cost_its_batch(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize("problem", ["table2", "table3"])
 def test_a_trade_off_of_one_is_the_unprotected_run_exactly(problem: str) -> None:
     """Whatever the adversarial objective and the adversary."""
-    experiment, asked = load_experiment(problem), Asked(["cora"], ["gcn"], seeds=1, rounds=4)
-    of_variant = {key[0]: group[0] for key, group in cells(experiment, asked).items()}
+    experiment, selection = load_experiment(problem), Selection(["cora"], ["gcn"], seeds=1, rounds=4)
+    of_variant = {key[0]: group[0] for key, group in cells(experiment, selection).items()}
     plain, last = of_variant["unprotected"], replace(of_variant["club"], tradeoff=1.0)
     assert plain != last
     one, other = (train([replace(cell, dataset="synthetic")])[0] for cell in (plain, last))
@@ -416,13 +416,13 @@ def test_a_whole_table_from_saved_results(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(reproduce_module, "run_cell", run)
     counts: list[tuple[int, int]] = []
-    asked = Asked(["cora"], ["gcn"], seeds=3)
+    selection = Selection(["cora"], ["gcn"], seeds=3)
     table2 = load_experiment("table2")
 
     def count(done: int, total: int, fault: str | None) -> None:
         counts.append((done, total))
 
-    rows, failed = run_experiment("table2", table2, asked, tmp_path, on_done=count)
+    rows, failed = run_experiment("table2", table2, selection, tmp_path, on_done=count)
     assert failed == []
     assert counts[0] == (0, 15)
     assert counts[-1] == (15, 15)
@@ -440,7 +440,7 @@ def test_a_whole_table_from_saved_results(tmp_path: Path, monkeypatch: pytest.Mo
     assert float(parsed[3]["utility"]) == pytest.approx(0.801)
     assert r"79.4 & 80.1 $\pm$ 0.2" in (tmp_path / "table2.tex").read_text()
     counts.clear()
-    run_experiment("table2", table2, asked, tmp_path, on_done=count)
+    run_experiment("table2", table2, selection, tmp_path, on_done=count)
     assert counts == [(15, 15)]
 
 
@@ -451,12 +451,12 @@ def test_an_adversary_that_is_reliably_wrong_about_links_has_told_them(
         write_result(cell, folder, made_up("links", 0.80, 0.1 if cell.seed else 0.9, 0.95))
 
     monkeypatch.setattr(reproduce_module, "run_cell", run)
-    asked = Asked(["cora"], ["gcn"], seeds=3)
-    rows, _ = run_experiment("table3", load_experiment("table3"), asked, tmp_path)
+    selection = Selection(["cora"], ["gcn"], seeds=3)
+    rows, _ = run_experiment("table3", load_experiment("table3"), selection, tmp_path)
     (club,) = (row for row in rows if row.variant == "club")
     assert club.protocol.value == pytest.approx(0.9)
     assert club.verdict == "not reproduced"
-    rows, _ = run_experiment("table3", load_experiment("table3"), replace(asked, rounds=1), tmp_path)
+    rows, _ = run_experiment("table3", load_experiment("table3"), replace(selection, rounds=1), tmp_path)
     assert {row.verdict for row in rows} == {""}, "a look at whether it runs is not held against the paper"
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from graphveil import cli
-from graphveil.experiments.forms import brief, comma_separated, latex, markdown
+from graphveil.experiments.render import brief, comma_separated, latex, markdown
 from tests.experiments.made import PLAIN
 from tests.experiments.test_reproduce import TINY
-from tests.report.conftest import parse
+from tests.reporting.conftest import parse
 
 TRADEOFFS = ("0", "0.5", "1")
 Sweep = Callable[[], str]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from graphveil import cli
-from graphveil.data import catalog
+from graphveil.data.datasets import catalog
 from graphveil.errors import GraphveilError
 from graphveil.experiments import reproduce
 from tests.forked import Forks

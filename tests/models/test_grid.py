@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import graphveil as gv
-from graphveil.audit.embeddings import value_bits
+from graphveil.auditing.embeddings import value_bits
 from graphveil.models.grid import STEPS, Grid
 
 

@@ -8,9 +8,9 @@ import pytest
 
 import graphveil as gv
 from graphveil.data import Split
-from graphveil.data.catalog import open_graph
-from graphveil.review import review
-from graphveil.run import protect
+from graphveil.data.datasets.catalog import open_graph
+from graphveil.runs.audit import audit_run
+from graphveil.runs.protect import protect
 from tests.release.made import (
     CODES,
     PROTECTED,
@@ -40,7 +40,7 @@ def trained(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     veil = gv.Veil("labels", SECRETS, objective="club", recipe=recipe, seed=4, device="cpu")
     source = {"graph": str(tables), "reading": asdict(READING), "split": "proportional"}
     protect(veil, graph, split, out, source=source)
-    review(out, attacks="quick")
+    audit_run(out, attacks="quick")
     return out
 
 

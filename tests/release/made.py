@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 import graphveil as gv
-from graphveil.audit.certify import certify
-from graphveil.data.origin import Reading, node_ids
+from graphveil.auditing.certify import certify
+from graphveil.data.origin import ReadOptions, node_ids
 from graphveil.files import sealed
 from graphveil.models.codes import CodeBook
 from graphveil.randomness import hashed_names
-from graphveil.review import graph_of, read_record, review
-from graphveil.run import audited_as, write_embeddings
+from graphveil.runs.audit import audit_run, graph_of, read_record
+from graphveil.runs.protect import audited_as, write_embeddings
 
 NODES = 160
 NAMES = [f"person-{number:03d}-{(number * 7919) % 1000:03d}" for number in range(NODES)]
@@ -24,9 +24,9 @@ CLASSES = {
     "guild": ("zeppelin", "mangrove", "obelisk"),
     "home_town": ("ulaanbaatar", "reykjavik"),
 }
-READING = Reading(label="guild", attributes=["tribe"])
+READING = ReadOptions(label="guild", attributes=["tribe"])
 SECRETS = ["tribe", "links"]
-PROTECTED: dict[str, Any] = {"verdict": "protected", "told_by": [], "flags": [], "origin": {"panel": "full"}}
+PROTECTED: dict[str, Any] = {"verdict": "protected", "leak_reasons": [], "flags": [], "origin": {"panel": "full"}}
 """The fields of an audit by the full panel that found nothing, for `change`."""
 CODES = np.random.default_rng(1).integers(0, 6, NODES)
 """Codes that are unrelated to everything, for a run of codes."""
@@ -84,7 +84,7 @@ def give_codes(run: Path, codes: "np.typing.NDArray[np.int64]") -> None:
     write_embeddings(run, node_ids(graph), z)
     kept = {key: value for key, value in record.items() if key not in ("schema", "config", "shapes", "versions")}
     veil.save(run, kept | {"audited_as": audited_as(z), "scores": asdict(veil.score(graph, split))})
-    review(run, attacks="quick", controls=False)
+    audit_run(run, attacks="quick", controls=False)
     certificate = certify(z, graph, split, "tribe")
     change(run / "audit.json", **PROTECTED, certificate=certificate.to_dict() | {"sentence": certificate.sentence})
 

@@ -13,7 +13,7 @@ from graphveil.errors import GraphveilError
 from graphveil.files import sealed
 from graphveil.release.card import card, escaped
 from graphveil.release.evidence import Attacked, Beside, Evidence, Limits, WorstGroup, gather
-from graphveil.report.checks import Reading
+from graphveil.reporting.checks import Interval
 from tests.release.made import audit_files, change
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -100,7 +100,7 @@ def test_a_nasty_name_is_only_a_name(name: str, evidence: Evidence) -> None:
             attack=name,
             flags=[(name, name)],
             attacks=[Attacked(name, audit.reading)],
-            told_by=[name],
+            leak_reasons=[name],
         )
         return card(replace(evidence, record=record, audits={name: named}, objections=[name]), ["npy"], True)
 
@@ -115,22 +115,22 @@ def test_the_card_says_what_the_audit_found(evidence: Evidence) -> None:
         audit,
         verdict="leaks",
         attack="a kernel machine",
-        reading=Reading(0.671, 0.561, 0.764),
+        reading=Interval(0.671, 0.561, 0.764),
         chance=0.55,
-        floor=Reading(0.62, 0.5, 0.7),
+        floor=Interval(0.62, 0.5, 0.7),
         joint=0.595,
-        worst_group=WorstGroup("by class", "TPR - FPR", Reading(0.312, 0.101, 0.5), 0.0, 41, 7),
-        beside=[Beside("balanced accuracy", Reading(0.71, 0.6, 0.8), 0.5, limited=True)],
+        worst_group=WorstGroup("by class", "TPR - FPR", Interval(0.312, 0.101, 0.5), 0.0, 41, 7),
+        beside=[Beside("balanced accuracy", Interval(0.71, 0.6, 0.8), 0.5, limited=True)],
         flags=[("too few examples", "there are 79")],
         attacks=[
-            Attacked("a kernel machine", Reading(0.671, 0.561, 0.764)),
-            Attacked("a tree", Reading(0.5, 0.4, 0.6)),
+            Attacked("a kernel machine", Interval(0.671, 0.561, 0.764)),
+            Attacked("a tree", Interval(0.5, 0.4, 0.6)),
         ],
-        told_by=["a kernel machine: accuracy 67.1 [56.1, 76.4] is above 55.0"],
+        leak_reasons=["a kernel machine: accuracy 67.1 [56.1, 76.4] is above 55.0"],
     )
     text = card(replace(evidence, audits={"tribe": told, "links": None}), ["npy"], pseudonymous=False)
     for line in (
-        f"**The embeddings leak tribe.** Evidence: {escaped(told.told_by[0])}.",
+        f"**The embeddings leak tribe.** Evidence: {escaped(told.leak_reasons[0])}.",
         "| strongest attack: a kernel machine | 67.1 % [56.1, 76.4] | 55.0 % |",
         "| worst of 7 groups, by class (TPR - FPR, 41 test examples; interval corrected for all groups)"
         " | 31.2 % [10.1, 50.0] | 0.0 % |",
@@ -197,7 +197,7 @@ def test_it_is_said_for_how_many_nodes_a_secret_is_unknown(evidence: Evidence) -
 def test_it_is_said_where_a_graph_is_unlike_that_of_the_training(evidence: Evidence) -> None:
     """Without what follows a colon: categories are values of nodes."""
     warnings = ["Values of 1 of 3 features lie elsewhere: 'home_town reykjavik' (9.0).", "5 values of '*a*' are new."]
-    record = dict(evidence.record) | {"embedded": {"warnings": warnings, "untold": []}}
+    record = dict(evidence.record) | {"embedded": {"warnings": warnings, "not_recorded": []}}
     text = card(replace(evidence, record=record), ["npy"], pseudonymous=False)
     assert [line for line in text.splitlines() if line.startswith("- Warning")] == [
         "- Warning: Values of 1 of 3 features lie elsewhere.",
@@ -210,12 +210,14 @@ def test_it_is_said_where_a_graph_is_unlike_that_of_the_training(evidence: Evide
     ) + len(warnings)
 
 
-@pytest.mark.parametrize(("untold", "utility"), [(["nodes"], "may have been"), (["links"], "was not"), ([], "was not")])
-def test_nothing_is_said_to_be_new_that_may_not_be(untold: list[str], utility: str, evidence: Evidence) -> None:
-    record = dict(evidence.record) | {"embedded": {"warnings": [], "untold": untold}}
+@pytest.mark.parametrize(
+    ("not_recorded", "utility"), [(["nodes"], "may have been"), (["links"], "was not"), ([], "was not")]
+)
+def test_nothing_is_said_to_be_new_that_may_not_be(not_recorded: list[str], utility: str, evidence: Evidence) -> None:
+    record = dict(evidence.record) | {"embedded": {"warnings": [], "not_recorded": not_recorded}}
     text = card(replace(evidence, record=record), ["npy"], pseudonymous=False)
     assert f"on a part of the data that the encoder {utility} trained on" in text, "the guild is of nodes"
-    assert ("tested on none of the nodes or links" in text) == (not untold)
+    assert ("tested on none of the nodes or links" in text) == (not not_recorded)
 
 
 def test_a_record_that_is_not_one_is_one_sentence(evidence: Evidence) -> None:

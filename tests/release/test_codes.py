@@ -18,7 +18,6 @@ import graphveil as gv
 from graphveil import cli
 from graphveil.codes import NOT_COVERED, LinkCertificate
 from graphveil.codes.words import at_most
-from graphveil.embed import embed
 from graphveil.errors import GraphveilError
 from graphveil.release import FORMATS, Limits, release
 from graphveil.release.card import card
@@ -27,7 +26,8 @@ from graphveil.release.evidence import gather
 from graphveil.release.formats import Embeddings
 from graphveil.release.ledger import NodeCodes, read_ledger
 from graphveil.release.pseudonyms import pseudonyms
-from graphveil.review import graph_of, read_record
+from graphveil.runs.audit import graph_of, read_record
+from graphveil.runs.embed import embed
 from tests.release.made import CODES, NAMES, NODES, ROWS, SIGNS, change, drawn, give_codes, tribes, write_tables
 from tests.release.test_card import NASTY, shape
 from tests.release.test_export import KEY, LEAKS, files, forbidden, found

@@ -20,17 +20,17 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil import cli
-from graphveil.audit.embeddings import check_embeddings
+from graphveil.auditing.embeddings import check_embeddings
 from graphveil.data import Split
-from graphveil.data.catalog import open_graph
-from graphveil.data.origin import Column, Encoding, Reading
+from graphveil.data.datasets.catalog import open_graph
+from graphveil.data.origin import Column, Encoding, ReadOptions
 from graphveil.data.summary import differences, summary
-from graphveil.embed import Embedded, embed
 from graphveil.errors import GraphveilError
 from graphveil.release import release
-from graphveil.review import REFITTED, encoder_controls, graph_of, read_record, review
-from graphveil.run import protect
-from graphveil.seen import TRAINED_LINKS, TRAINED_ON
+from graphveil.runs.audit import REFITTED, audit_run, encoder_controls, graph_of, read_record
+from graphveil.runs.embed import Embedded, embed
+from graphveil.runs.protect import protect
+from graphveil.runs.trained_on import TRAINED_LINKS, TRAINED_ON
 from tests.release.made import CLASSES, NAMES, NODES, PROTECTED, READING, change, drawn, write_tables
 
 Columns = dict[str, list[Any]]
@@ -51,7 +51,7 @@ def test_the_same_graph_gives_the_same_embeddings_to_the_bit(trained: Path, tabl
     assert record["config"] == before["config"]
     assert record["scores"] == before["scores"], "the same split, the same heads"
     assert record["split_digest"] == before["split_digest"], "what is asked for was not trained on then either"
-    assert (record["embedded"]["warnings"], record["embedded"]["untold"]) == ([], [])
+    assert (record["embedded"]["warnings"], record["embedded"]["not_recorded"]) == ([], [])
     for name in (TRAINED_ON, TRAINED_LINKS):
         assert pq.read_table(tmp_path / "out" / name) == pq.read_table(trained / name)
 
@@ -76,7 +76,7 @@ def test_a_grown_graph_keeps_its_own_ids_in_its_own_order(trained: Path, tmp_pat
 def test_what_was_embedded_is_audited_and_released_like_a_run(trained: Path, tmp_path: Path) -> None:
     columns, links = drawn(0)
     made = on(trained, tmp_path, columns, links[:-30])
-    found = review(made.folder, made.secrets, "quick")
+    found = audit_run(made.folder, made.secrets, "quick")
     assert [file.name for file in found] == ["audit.json", "audit.links.json"]
     audit = found[made.folder / "audit.json"]
     assert audit.origin["embeddings"] == json.loads((made.folder / "audit.json").read_text())["origin"]["embeddings"]
@@ -116,7 +116,7 @@ def test_nodes_that_the_encoder_was_trained_on_are_not_asked_for(trained: Path, 
         "each by one of its class"
     )
 
-    (found,) = review(made.folder, ["tribe"], "quick").values()
+    (found,) = audit_run(made.folder, ["tribe"], "quick").values()
     asked = {ids[node] for node in found.secret.test.index.tolist()}
     assert asked == {*test}
     assert found.context.notes == ()
@@ -174,7 +174,7 @@ def test_links_that_the_encoder_was_trained_on_are_not_asked_for(trained: Path, 
     sizes = {name: len(part) for name, part in parts.items()}
     assert sizes == {name: getattr(whole, name).size(1) for name in parts}, "there are enough new ones: 75 + 30 for 79"
 
-    (found,) = review(made.folder, ["links"], "quick").values()
+    (found,) = audit_run(made.folder, ["links"], "quick").values()
     asked = found.secret.test.index[:, found.secret.test.y == 1].T.tolist()
     assert as_pairs((ids[one], ids[other]) for one, other in asked) == parts["test_links"]
     assert found.context.doubts == ()
@@ -197,7 +197,7 @@ def test_a_few_new_links_are_shared_out(new: int, val: int, trained: Path, tmp_p
     assert parts["train_links"] == seen
     for name, size in (("val", val), ("test", new - val)):
         assert len(parts[f"{name}_links"]) == len(parts[f"{name}_nonlinks"]) == size
-    review(made.folder, ["links"], "quick")
+    audit_run(made.folder, ["links"], "quick")
 
 
 @pytest.mark.parametrize("new", [0, 2])
@@ -221,9 +221,9 @@ def test_a_graph_of_links_that_were_all_trained_on_is_not_audited_for_links(
     assert notes[0].startswith(
         "no control by an encoder, which would be trained for links too: too few of them are new"
     )
-    assert len(review(made.folder, made.secrets, "quick")) == 1
+    assert len(audit_run(made.folder, made.secrets, "quick")) == 1
     with pytest.raises(GraphveilError, match="links cannot be audited: too few of them are new"):
-        review(made.folder, attacks="quick")
+        audit_run(made.folder, attacks="quick")
 
 
 def test_the_links_of_a_node_that_was_renamed_are_new(trained: Path, tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_where_it_is_not_said_what_was_trained_on_the_audit_says_so(
     (tmp_path / "run" / file).unlink()
     made = on(tmp_path / "run", tmp_path, *grown_and_turned())
     assert made.warnings == (f"The run does not say which {what} it was trained on, so that they may be asked for.",)
-    doubts = {audit.secret.name: audit.context.doubts for audit in review(made.folder, attacks="quick").values()}
+    doubts = {audit.secret.name: audit.context.doubts for audit in audit_run(made.folder, attacks="quick").values()}
     told = f"{what} that the encoder was trained on may be in the test part, and of those it tells less than of others"
     assert doubts == {"tribe": (), "links": ()} | {"tribe" if what == "nodes" else "links": (told,)}
 
@@ -311,7 +311,7 @@ def test_links_that_are_kept_are_scored_on_new_ones_and_embedded_along_all(table
     controls, notes = encoder_controls(made.folder, *graph_of(made.folder, record))
     assert notes == ()
     assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
-    review(made.folder, attacks="quick")
+    audit_run(made.folder, attacks="quick")
 
     seen = seen_links(tmp_path / "run")
     columns, links = drawn(0)
@@ -320,7 +320,7 @@ def test_links_that_are_kept_are_scored_on_new_ones_and_embedded_along_all(table
     made = embed(tmp_path / "run", str(newer), tmp_path / "of old links", device="cpu")
     assert (made.secrets, made.unseen) == (("tribe",), ())
     assert read_record(made.folder)["scores"]["utility"] is None, "it would be that of links that were trained on"
-    (found,) = review(made.folder, attacks="quick").values()
+    (found,) = audit_run(made.folder, attacks="quick").values()
     assert "utility unknown" in {flag.name for flag in found.flags}
 
 
@@ -388,7 +388,7 @@ def test_a_column_called_encoder_is_no_difference(tmp_path: Path) -> None:
     columns, links = drawn(0)
     columns["encoder"] = columns.pop("guild")
     tables = write_tables(tmp_path / "tables", columns, links)
-    reading = Reading(attributes=["encoder", "tribe"])
+    reading = ReadOptions(attributes=["encoder", "tribe"])
     before = open_graph(str(tables), reading)
     del columns["encoder"]
     columns["home_town"] = ["atlantis"] * NODES
@@ -408,7 +408,7 @@ def test_a_secret_that_is_not_there_is_said_and_the_rest_audited(trained: Path, 
     assert len(made.unseen) == 1
     assert made.unseen[0].startswith("tribe was not audited: the graph has no 'tribe'")
     assert json.loads((made.folder / "run.json").read_text())["scores"]["utility"] is not None
-    assert [file.name for file in review(made.folder, made.secrets, "quick")] == ["audit.links.json"]
+    assert [file.name for file in audit_run(made.folder, made.secrets, "quick")] == ["audit.links.json"]
     with pytest.raises(GraphveilError, match="'tribe' has not been audited"):
         release(made.folder, tmp_path / "release")
 
@@ -426,7 +426,7 @@ def test_a_graph_without_a_class_is_scored_and_audited(trained: Path, tmp_path: 
     assert record["scores"]["utility"] is not None
     graph, split = graph_of(made.folder, record)
     assert len({*graph.y.tolist()}) == 2
-    assert len(review(made.folder, attacks="quick")) == 2
+    assert len(audit_run(made.folder, attacks="quick")) == 2
     controls, notes = encoder_controls(made.folder, graph, split)
     assert notes == ()
     assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
@@ -437,7 +437,7 @@ def test_without_a_utility_nobody_can_say_whether_it_is_kept(trained: Path, tmp_
     del columns["guild"]
     made = on(trained, tmp_path, columns, links)
     assert json.loads((made.folder / "run.json").read_text())["scores"]["utility"] is None
-    found = review(made.folder, made.secrets, "quick")
+    found = audit_run(made.folder, made.secrets, "quick")
     assert all("utility unknown" in {flag.name for flag in audit.flags} for audit in found.values())
 
 
@@ -449,7 +449,7 @@ def test_too_few_links_are_embedded_and_not_audited(trained: Path, tmp_path: Pat
     assert "10 distinct links" in made.unseen[0]
     assert any("links on average" in warning for warning in made.warnings)
     with pytest.raises(GraphveilError, match="10 distinct links"):
-        review(made.folder, ["links"], "quick")
+        audit_run(made.folder, ["links"], "quick")
 
 
 def test_features_learned_a_node_fit_no_other_graph(trained: Path, tables: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import safetensors.numpy
 from filelock import FileLock
 
 from graphveil import cli
-from graphveil.data.catalog import open_graph
+from graphveil.data.datasets.catalog import open_graph
 from graphveil.errors import GraphveilError
 from graphveil.release import FORMATS, Limits, release
 from graphveil.release import export as export_module
@@ -252,7 +252,7 @@ def test_what_speaks_against_a_release_is_said_or_stands_on_the_card(
 
 LEAKS: dict[str, Any] = {
     "verdict": "leaks",
-    "told_by": ["boosted trees, all: accuracy 89.3 [86.0, 92.0] is above 51.0"],
+    "leak_reasons": ["boosted trees, all: accuracy 89.3 [86.0, 92.0] is above 51.0"],
     "chance": 0.51,
     "strongest": {"attack": "boosted trees, all", "value": 0.893, "ci": [0.86, 0.92]},
     "balanced": {"value": 0.89, "ci": [0.85, 0.91]},
@@ -322,7 +322,7 @@ def test_a_leak_that_the_strongest_attack_does_not_show_is_stated_as_in_the_audi
     """Where one in twenty is ill, the accuracy is that of guessing, and only the balanced accuracy shows the leak."""
     balanced = "k nearest neighbours, all: balanced accuracy 81.0 [75.0, 86.0] is above 50.0"
     near = {"attack": "logistic regression, all", "value": 0.95, "ci": [0.93, 0.97]}
-    change(audit_files(run)["tribe"], verdict="leaks", chance=0.95, strongest=near, told_by=[balanced])
+    change(audit_files(run)["tribe"], verdict="leaks", chance=0.95, strongest=near, leak_reasons=[balanced])
     with pytest.raises(GraphveilError, match=re.escape(f"the audit of 'tribe' says leaks: {balanced}. State")):
         release(run, tmp_path / "out")
 
@@ -516,7 +516,7 @@ def test_on_the_command_line(
     change(audit_files(run)["tribe"], **LEAKS)
     code, said, err = graphveil("export", str(run), "--out", str(out), *words)
     assert (code, err) == (0, "")
-    assert f"the embeddings leak tribe: {LEAKS['told_by'][0]}" in said
+    assert f"the embeddings leak tribe: {LEAKS['leak_reasons'][0]}" in said
     assert "the embeddings leak links" not in said
     assert files(out) == ["CARD.md", "SHA256SUMS", "embeddings.npy", "embeddings.word2vec.txt", "ids.jsonl"]
     forced = "exported in spite of an objection: "

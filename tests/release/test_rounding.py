@@ -11,7 +11,7 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 
-from graphveil.audit.embeddings import read_embeddings, shape_flags
+from graphveil.auditing.embeddings import read_embeddings, shape_flags
 from graphveil.cli import app
 from graphveil.errors import GraphveilError
 from graphveil.release.rounding import round_file

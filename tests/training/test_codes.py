@@ -13,7 +13,7 @@ from graphveil.codes.link_auc import matched_aucs
 from graphveil.codes.measures import best_auc
 from graphveil.codes.tables import class_table, link_table, pair_table, unordered
 from graphveil.data import generate
-from graphveil.data.synthetic import GraphSpec
+from graphveil.data.datasets.synthetic import GraphSpec
 from graphveil.randomness import draw
 from graphveil.training import codes as module
 from graphveil.training.book import code_shape, factor

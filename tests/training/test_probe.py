@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from graphveil.data import Split, generate
-from graphveil.data.synthetic import GraphSpec
+from graphveil.data.datasets.synthetic import GraphSpec
 from graphveil.randomness import Noise
 from graphveil.training.probe import AT_MOST, Draws, probe
 from graphveil.training.targets import Examples, Links, NodeClasses, Target, auc, secret_target

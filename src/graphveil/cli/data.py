@@ -12,7 +12,7 @@ from graphveil.cli.shared import GraphName, Root, app, console, folding
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from graphveil.data import Reading
+    from graphveil.data import ReadOptions
 
 MOST_CLASSES = 12
 """Classes of a target that are shown."""
@@ -28,7 +28,7 @@ app.add_typer(data, name="data")
 @data.command("list", epilog="Example:  graphveil data list")
 def data_list() -> None:
     """List the graphs by name, with their sizes and whether they are here already."""
-    from graphveil.data.catalog import BUILT_IN, PAPER_GRAPHS, cached_file
+    from graphveil.data.datasets.catalog import BUILT_IN, PAPER_GRAPHS, cached_file
 
     table = Table(*folding("name", "nodes", "links", "features", "classes", "where"))
     for name, size in PAPER_GRAPHS.items():
@@ -50,7 +50,7 @@ def data_fetch(
     ] = None,
 ) -> None:
     """Fetch a graph into the cache, so that it works offline from then on."""
-    from graphveil.data.catalog import fetch_into_cache
+    from graphveil.data.datasets.catalog import fetch_into_cache
 
     with console.status(f"Fetching {name} ..."):
         graph, where = fetch_into_cache(name, root)
@@ -68,12 +68,12 @@ def data_fetch(
     " --attribute age --bins age=4",
 )
 @takes_graph
-def data_show(graph: GraphName, reading: "Reading", root: Root = None) -> None:
+def data_show(graph: GraphName, reading: "ReadOptions", root: Root = None) -> None:
     """Read a graph as a run would, and show what came of it: sizes, classes, and columns that tell them."""
     from graphveil.data import open_graph
     from graphveil.data.sentences import some
 
-    with console.status("Reading ..."):
+    with console.status("ReadOptions ..."):
         found = open_graph(graph, reading, root)
     kind = "sparse feature" if found.x.is_sparse_csr else "feature"
     sizes = {"node": found.x.size(0), "link": found.edge_index.size(1) // 2, kind: found.x.size(1)}
@@ -84,7 +84,7 @@ def data_show(graph: GraphName, reading: "Reading", root: Root = None) -> None:
 
 def show_targets(graph: "Data") -> None:
     """Classes of every target with their counts, and the columns of features that tell it by themselves."""
-    from graphveil.data import node_classes, telling_columns
+    from graphveil.data import leaky_columns, node_classes
     from graphveil.data.graph import UNKNOWN, node_attributes
     from graphveil.data.origin import class_names
 
@@ -96,9 +96,7 @@ def show_targets(graph: "Data") -> None:
         named = list(zip(class_names(graph, name, len(counts)), counts, strict=False))
         classes = ", ".join(f"{word} {count:,}" for word, count in named[:MOST_CLASSES])
         more = f" and {len(named) - MOST_CLASSES:,} more" if len(named) > MOST_CLASSES else ""
-        strongest = [
-            f"{column} {strength:.0%}" for column, strength in telling_columns(graph, name)[:3] if strength > 0
-        ]
+        strongest = [f"{column} {strength:.0%}" for column, strength in leaky_columns(graph, name)[:3] if strength > 0]
         words = (name, classes + more, f"{int((codes == UNKNOWN).sum()):,}", ", ".join(strongest) or "none")
         table.add_row(*words)
     if names:

@@ -18,11 +18,11 @@ def demo(
     out: Annotated[Path, typer.Option(help="The folder for the audit and its report.")] = Path("runs/demo"),
 ) -> None:
     """Protect the labels of real Cora while its links stay useful, audit the result, and write a report of it."""
-    from graphveil.audit import Context, Effort
-    from graphveil.audit import audit as run_audit
+    from graphveil.auditing import Context, Effort
+    from graphveil.auditing import audit as run_audit
     from graphveil.data import Split, load
     from graphveil.progress import show_attacks, show_rounds
-    from graphveil.review import utility_of
+    from graphveil.runs.audit import utility_of
     from graphveil.veil import Veil
 
     with console.status("Fetching cora ..."):

@@ -25,8 +25,8 @@ from graphveil.cli.shared import (
 from graphveil.errors import GraphveilError
 
 if TYPE_CHECKING:
-    from graphveil.data.origin import Reading
-    from graphveil.experiments.reproduce import Asked
+    from graphveil.data.origin import ReadOptions
+    from graphveil.experiments.reproduce import Selection
     from graphveil.experiments.spec import Experiment
     from graphveil.experiments.tables import Row
 
@@ -75,14 +75,14 @@ def reproduce(
     from graphveil.experiments import table1
     from graphveil.experiments.findings import put_between_marks
     from graphveil.experiments.findings import results as as_markdown
-    from graphveil.experiments.reproduce import Asked, select
+    from graphveil.experiments.reproduce import Selection, select
     from graphveil.experiments.spec import NAMES, load_experiment
     from graphveil.files import write_text
 
     if what not in ("table1", *NAMES, "all"):
         raise unknown("experiment", what, ("table1", *NAMES, "all"))
-    asked = Asked(dataset, encoder, variant, seeds, rounds)
-    chosen = select({name: load_experiment(name) for name in NAMES if what in (name, "all")}, asked)
+    selection = Selection(dataset, encoder, variant, seeds, rounds)
+    chosen = select({name: load_experiment(name) for name in NAMES if what in (name, "all")}, selection)
     if results is not None:
         if what != "all" or dataset or encoder or variant or rounds:
             raise GraphveilError(
@@ -91,7 +91,7 @@ def reproduce(
         put_between_marks(results, None)  # refuse a file without marks before anything runs
     if what in ("table1", "all"):
         show_table("table1", table1.COLUMNS, table1.table1(out, dataset))
-    rows, failures = run_experiments(chosen, asked, out, jobs, device, reaudit)
+    rows, failures = run_experiments(chosen, selection, out, jobs, device, reaudit)
     if rows:
         text = as_markdown(rows, chosen)
         write_text(out / "findings.md", text)
@@ -107,7 +107,7 @@ def reproduce(
 @takes_graph
 def sweep(
     graph: GraphName,
-    reading: "Reading",
+    reading: "ReadOptions",
     out: Annotated[Path, typer.Option(help="The folder of finished cells and tables.")],
     utility: UtilityName = "links",
     secret: SecretNames = None,
@@ -127,9 +127,9 @@ def sweep(
     twice. Several secrets are hidden at once, and each is audited and has a table and curves of its own.
     """
     from graphveil.data import check_targets, digest
-    from graphveil.data.split import default_message_edges, draw_split
+    from graphveil.data.splits.split import default_message_edges, draw_split
     from graphveil.experiments import spec
-    from graphveil.experiments.reproduce import Asked, check_folder
+    from graphveil.experiments.reproduce import Selection, check_folder
 
     secrets = secret or ["labels"]
 
@@ -146,17 +146,17 @@ def sweep(
         experiment = replace(experiment, source=source)
     check_targets(opened.graph, utility, secrets)  # refuse before any worker starts
     draw_split(kind, opened.graph, 0, default_message_edges(utility), (utility, *secrets))
-    asked = Asked(seeds=seeds, rounds=rounds)
-    _, failures = run_experiments({"sweep": experiment}, asked, out, jobs, device, reaudit)
+    selection = Selection(seeds=seeds, rounds=rounds)
+    _, failures = run_experiments({"sweep": experiment}, selection, out, jobs, device, reaudit)
     leave_if(failures)
 
 
 def run_experiments(
-    chosen: "dict[str, Experiment]", asked: "Asked", out: Path, jobs: int | None, device: str, reaudit: bool
+    chosen: "dict[str, Experiment]", selection: "Selection", out: Path, jobs: int | None, device: str, reaudit: bool
 ) -> "tuple[dict[str, list[Row]], int]":
     """Run and show experiments one after the other, and report them; gives their rows, and how many cells failed."""
-    from graphveil.experiments.forms import brief
     from graphveil.experiments.peers import missing_extra
+    from graphveil.experiments.render import brief
     from graphveil.experiments.reproduce import run_experiment
     from graphveil.progress import show_cells
 
@@ -167,7 +167,7 @@ def run_experiments(
         try:
             with show_cells(console, name) as on_done:
                 rows, failed = run_experiment(
-                    name, experiment, asked, out, jobs or os.cpu_count() or 1, device, on_done, reaudit
+                    name, experiment, selection, out, jobs or os.cpu_count() or 1, device, on_done, reaudit
                 )
         except KeyboardInterrupt:
             fail(f"interrupted; the same command goes on with what is in {out}.", code=130)

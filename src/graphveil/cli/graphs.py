@@ -40,19 +40,19 @@ _OPTIONS: Mapping[str, Any] = {
 
 
 def takes_graph(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb with an argument `reading` all options of reading in its place, which then come as one `Reading`.
+    """Give a verb with an argument `reading` all options of reading in its place, which then come as one `ReadOptions`.
 
-    A verb with an argument `otherwise` gets the fields of a `Reading` that were given, and no others.
+    A verb with an argument `otherwise` gets the fields of a `ReadOptions` that were given, and no others.
     """
     own = inspect.signature(verb).parameters
 
     @functools.wraps(verb)
     def with_reading(*args: Any, **given: Any) -> None:
-        from graphveil.data import Reading
+        from graphveil.data import ReadOptions
 
         values = {name: given.pop(name) for name in _OPTIONS}
         fields = _fields({name: value for name, value in values.items() if value not in (None, [])})
-        verb(*args, **given, **({"reading": Reading(**fields)} if "reading" in own else {"otherwise": fields}))
+        verb(*args, **given, **({"reading": ReadOptions(**fields)} if "reading" in own else {"otherwise": fields}))
 
     kept = [own[name] for name in own if name not in ("reading", "otherwise")]
     added = [
@@ -73,7 +73,7 @@ def show_reading(console: Console, graph: "Data") -> None:
 
 
 def _fields(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of the command line as fields of a `Reading`."""
+    """Options of the command line as fields of a `ReadOptions`."""
     made: Mapping[str, Callable[[Any], Any]] = {"attribute": tuple, "features": _names, "drop": tuple, "bins": _bins}
     fields = {name: made[name](value) if name in made else value for name, value in options.items()}
     return fields if "attribute" not in fields else fields | {"attributes": fields.pop("attribute")}

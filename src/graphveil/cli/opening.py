@@ -11,7 +11,7 @@ from graphveil.cli.shared import console
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from graphveil.data.origin import Reading
+    from graphveil.data.origin import ReadOptions
 
 TELLING = 0.5
 """How much of the way from guessing to certainty a column alone must lead to be named."""
@@ -27,7 +27,7 @@ class Opened:
 
     graph: "Data"
     name: str
-    reading: "Reading | None"
+    reading: "ReadOptions | None"
 
     @property
     def title(self) -> str:
@@ -46,18 +46,18 @@ class Opened:
 
 
 def open_and_show(
-    name: str, reading: "Reading", root: Path | None, targets: Sequence[str], secrets: Sequence[str]
+    name: str, reading: "ReadOptions", root: Path | None, targets: Sequence[str], secrets: Sequence[str]
 ) -> Opened:
     """A graph by name, a file or a folder; columns that are targets are taken as such and not as features.
 
     Args:
         secrets: those of the targets to look for in single columns.
     """
-    from graphveil.data import telling_columns
-    from graphveil.data.catalog import is_named, open_graph
+    from graphveil.data import leaky_columns
+    from graphveil.data.datasets.catalog import is_named, open_graph
     from graphveil.data.origin import origin_of
 
-    with console.status(f"Reading {name} ..."):
+    with console.status(f"ReadOptions {name} ..."):
         if is_named(name):
             return Opened(open_graph(name, reading, root), name, None)
         nodes = None if reading.nodes is None else str(Path(reading.nodes).expanduser().resolve())
@@ -68,7 +68,7 @@ def open_and_show(
             (secret, column, strength)
             for secret in secrets
             if secret != "links"
-            for column, strength in telling_columns(graph, secret)
+            for column, strength in leaky_columns(graph, secret)
             if strength >= TELLING
         ]
     show_reading(console, graph)

@@ -80,7 +80,7 @@ def export(
     show_table(f"In {made.folder}", ("file", "bytes"), sizes)
     for secret, audit in made.audits.items():
         if audit is not None and audit.verdict == "leaks":
-            _say(f"the embeddings leak {secret}: {'; '.join(audit.told_by)}", style="bold")
+            _say(f"the embeddings leak {secret}: {'; '.join(audit.leak_reasons)}", style="bold")
     _say(f"read the card before you share the release: {made.folder / 'CARD.md'}")
 
 
@@ -131,11 +131,11 @@ def embed(
 
     The audit tests the attacks on nodes and links that the encoder was not trained on.
     """
-    from graphveil.audit import Effort
-    from graphveil.embed import embed as embed_graph
+    from graphveil.auditing import Effort
     from graphveil.errors import unknown
     from graphveil.progress import show_attacks
-    from graphveil.review import review
+    from graphveil.runs.audit import audit_run
+    from graphveil.runs.embed import embed as embed_graph
 
     if panel not in ("full", "quick"):
         raise unknown("panel", panel, ("full", "quick"))
@@ -157,7 +157,7 @@ def embed(
     try:
         with show_attacks(console) as on_attack:
             effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), on_attack=on_attack)
-            found = review(out, made.secrets, panel, root, effort=effort)
+            found = audit_run(out, made.secrets, panel, root, effort=effort)
     except KeyboardInterrupt:
         fail(f"interrupted; the embeddings in {out} were not audited.", code=130)
     for file, one in found.items():

@@ -27,7 +27,7 @@ from graphveil.cli.shared import (
 from graphveil.errors import GraphveilError
 
 if TYPE_CHECKING:
-    from graphveil.data.origin import Reading
+    from graphveil.data.origin import ReadOptions
 
 MlFlow = Annotated[str | None, typer.Option("--mlflow", help="Log to the MLflow server at this address too.")]
 
@@ -39,7 +39,7 @@ MlFlow = Annotated[str | None, typer.Option("--mlflow", help="Log to the MLflow 
 @takes_graph
 def protect(
     graph: GraphName,
-    reading: "Reading",
+    reading: "ReadOptions",
     out: Annotated[Path, typer.Option(help="The folder to write the run into.")],
     utility: UtilityName = "links",
     secret: SecretNames = None,
@@ -80,10 +80,10 @@ def protect(
 
     A run that was stopped or killed goes on with --resume, and ends where an unbroken one ends.
     """
-    from graphveil.data.split import default_message_edges, draw_split
+    from graphveil.data.splits.split import default_message_edges, draw_split
     from graphveil.progress import show_rounds
-    from graphveil.run import check_free
-    from graphveil.run import protect as run_protect
+    from graphveil.runs.protect import check_free
+    from graphveil.runs.protect import protect as run_protect
     from graphveil.training.recipes import Adversary, default_recipe
     from graphveil.veil import Veil
 
@@ -129,7 +129,7 @@ def protect(
 )
 @takes_graph
 def audit(
-    reading: "Reading",
+    reading: "ReadOptions",
     run: Annotated[Path | None, typer.Argument(help="The folder of a finished run of `graphveil protect`.")] = None,
     embeddings: Annotated[
         Path | None, typer.Option(help="Or anybody's embeddings: .npy, .npz, .parquet, .csv or .safetensors.")
@@ -173,15 +173,15 @@ def audit(
 
     Writes audit.json and, beside it, every attack's raw answers: into the run's folder, or where --out says.
     """
-    from graphveil.audit import Effort
-    from graphveil.data.origin import Reading
-    from graphveil.data.split import draw_split, targets_of
+    from graphveil.auditing import Effort
+    from graphveil.data.origin import ReadOptions
+    from graphveil.data.splits.split import draw_split, targets_of
     from graphveil.progress import show_attacks
-    from graphveil.review import review, review_file, with_columns
+    from graphveil.runs.audit import audit_embeddings_file, audit_run, with_columns
 
     own = {"--graph": graph, "--split": split, "--seed": seed, "--out": out}
     given = [name for name, value in own.items() if value is not None]
-    given += ["how a graph is read"] if replace(reading, bins={}) != Reading() else []
+    given += ["how a graph is read"] if replace(reading, bins={}) != ReadOptions() else []
     if (run is None) == (embeddings is None):
         raise GraphveilError("give either the folder of a run, or --embeddings with --graph and --secret.")
     if run is not None and given:
@@ -195,7 +195,7 @@ def audit(
         with show_attacks(console) as on_attack:
             effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), time_budget, on_attack)
             if run is not None:
-                found = review(run, secret or (), panel, root, controls, effort, reading.bins, by or ())
+                found = audit_run(run, secret or (), panel, root, controls, effort, reading.bins, by or ())
             else:
                 assert embeddings is not None
                 if graph is None or secret is None or len(secret) != 1:
@@ -210,7 +210,9 @@ def audit(
                     split or opened.default_split, opened.graph, seed or 0, "all", targets_of(opened.graph, secret[0])
                 )
                 file, grouped = out or Path("audit.json"), with_columns(opened.graph, opened.source, by or (), bins)
-                one = review_file(embeddings, grouped, parts, secret[0], seed or 0, file, panel, effort, by or ())
+                one = audit_embeddings_file(
+                    embeddings, grouped, parts, secret[0], seed or 0, file, panel, effort, by or ()
+                )
                 found = {file: one}
     except KeyboardInterrupt:
         fail("interrupted; no audit was written.", code=130)

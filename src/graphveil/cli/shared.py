@@ -114,7 +114,7 @@ def main(
 
 def report_results(source: Path, out: Path) -> None:
     """Write a report, and say where it is."""
-    from graphveil.report import report as write_report
+    from graphveil.reporting import report as write_report
 
     with console.status("Writing the report ..."):
         write_report(source, out)

@@ -1,7 +1,7 @@
 """What a graph of somebody's own carries beside its tensors: ids, how its columns became numbers, what was done.
 
-`Reading` says how a graph is to be read, and `Encoding` how its columns were turned into features and classes, so that
-a newer graph can be turned alike. Both are plain values that go into a run's record.
+`ReadOptions` says how to read a graph. `Encoding` says how its columns became features and classes, so that a newer
+graph can be encoded in the same way. Both are plain values, and a run's record contains them.
 """
 
 import math
@@ -27,7 +27,7 @@ _CHOICES: Mapping[str, Sequence[str]] = {
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadOptions:
     """How a graph is to be read; None is guessed, and told.
 
     Args:
@@ -75,7 +75,7 @@ class Reading:
         if self.min_weight is not None and not math.isfinite(self.min_weight):
             raise GraphveilError(f"min_weight is {self.min_weight}: give a number.")
 
-    def wanting(self, *targets: str) -> "Reading":
+    def wanting(self, *targets: str) -> "ReadOptions":
         """The same, with all targets that are node columns among the attributes."""
         more = [name for name in targets if name not in ("links", "labels", *self.attributes)]
         return replace(self, attributes=(*self.attributes, *dict.fromkeys(more)))
@@ -151,7 +151,7 @@ class Origin:
     notes: Sequence[str] = field(default=(), repr=False)
     structural: bool = False
     differences: Sequence[str] = field(default=(), repr=False)
-    reading: Reading = field(default_factory=Reading, repr=False)
+    reading: ReadOptions = field(default_factory=ReadOptions, repr=False)
     columns: Sequence[str] = field(default=(), repr=False)
 
 

@@ -25,7 +25,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 from torch_geometric.data import Data
 
 from graphveil.data import Split
-from graphveil.data.degree import is_structural
+from graphveil.data.degree_features import is_structural
 from graphveil.data.graph import both_directions
 from graphveil.errors import GraphveilError
 from graphveil.models.layers import Features

@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 from torch_geometric.data import Data
 
-from graphveil.audit import Context, Effort, audit
-from graphveil.audit.cache import REVISION
-from graphveil.audit.map import draw
-from graphveil.audit.result import Audit
+from graphveil.auditing import Context, Effort, audit
+from graphveil.auditing.cache import REVISION
+from graphveil.auditing.map import draw
+from graphveil.auditing.result import Audit
 from graphveil.codes import Certificate, LinkCertificate
 from graphveil.data import Split, digest, load
-from graphveil.data.catalog import open_graph
-from graphveil.data.origin import Reading
-from graphveil.data.split import draw_split
+from graphveil.data.datasets.catalog import open_graph
+from graphveil.data.origin import ReadOptions
+from graphveil.data.splits.split import draw_split
 from graphveil.errors import GraphveilError
 from graphveil.experiments.peers import PEERS, Task
 from graphveil.experiments.spec import Source
 from graphveil.files import is_sealed, read_json, sealed, write_json
-from graphveil.review import utility_of
+from graphveil.runs.audit import utility_of
 from graphveil.training.history import numbered
 from graphveil.training.recipes import Adversary, default_recipe
 from graphveil.veil import ALGORITHM, Veil, versions
 
 if TYPE_CHECKING:
-    from graphveil.experiments.trained import Trained
+    from graphveil.experiments.cell_embeddings import Trained
 
 SCHEMA = "graphveil/cell/6"
 
@@ -146,7 +146,7 @@ def _hash(content: Any) -> str:
 def _open(name: str, source: Source | None) -> Data:
     if source is None:
         return load(name)
-    graph = open_graph(source.path, Reading(**json.loads(source.reading)))
+    graph = open_graph(source.path, ReadOptions(**json.loads(source.reading)))
     if digest(graph) != source.digest:
         raise GraphveilError(f"{source.path} has changed since the sweep was begun: begin another, in another folder.")
     return graph

@@ -5,8 +5,8 @@ from pathlib import Path
 from statistics import fmean
 
 from graphveil.errors import GraphveilError
-from graphveil.experiments.forms import beside_paper, markdown, percent
 from graphveil.experiments.goals import MATCHED, eighteen_cells, second_point
+from graphveil.experiments.render import beside_paper, markdown, percent
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import SECRET_MARGIN, UTILITY_MARGIN, Row
 from graphveil.files import write_text

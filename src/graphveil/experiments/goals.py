@@ -5,7 +5,7 @@ P1 keeps links and hides labels (Table 2); P2 keeps labels and hides links (Tabl
 
 from collections.abc import Sequence
 
-from graphveil.experiments.forms import markdown_table, percent, with_half
+from graphveil.experiments.render import markdown_table, percent, with_half
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Mean, Row
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.errors import OUT_OF_MEMORY, GraphveilError, is_out_of_memory, unknown
+from graphveil.experiments.cell_embeddings import Trained, keep, read_kept, train
 from graphveil.experiments.cells import Cell, finish, read_result
-from graphveil.experiments.forms import comma_separated, latex, markdown
 from graphveil.experiments.peers import PEERS
-from graphveil.experiments.saved import experiment_record
+from graphveil.experiments.render import comma_separated, latex, markdown
+from graphveil.experiments.result_file import experiment_record
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Row, row
-from graphveil.experiments.trained import Trained, keep, read_kept, train
 from graphveil.experiments.workers import Workers
 from graphveil.files import check_place, hold_lock, write_json, write_text
 from graphveil.training.inputs import pick_device
@@ -23,7 +23,7 @@ ROWS_AT_ONCE = 200_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class Selection:
     """What of an experiment is asked for; None is all of it."""
 
     datasets: Sequence[str] | None = None
@@ -36,7 +36,7 @@ class Asked:
 def run_experiment(
     name: str,
     experiment: Experiment,
-    asked: Asked,
+    selection: Selection,
     out: Path,
     jobs: int = 1,
     device: str = "cpu",
@@ -54,7 +54,7 @@ def run_experiment(
         reaudit: audit the embeddings of all cells that were trained before, those with a result too.
     """
     check_folder(out)
-    groups = cells(experiment, asked, str(pick_device(device)))
+    groups = cells(experiment, selection, str(pick_device(device)))
     folder = out / "cells"
     todo = [cell for group in groups.values() for cell in group if _can_run(cell) or _has_run(cell, folder)]
     busy = f"another process is writing to {out}: wait for it, or choose another folder."
@@ -78,7 +78,7 @@ def run_experiment(
         }
         found = {key: results for key, results in found.items() if results}
         keys = [(key, secret) for key in found for secret in experiment.secrets]
-        rows = [row(experiment, key, secret, found[key], judge=asked.rounds is None) for key, secret in keys]
+        rows = [row(experiment, key, secret, found[key], judge=selection.rounds is None) for key, secret in keys]
         for suffix, text in (
             ("md", markdown(rows)),
             ("csv", comma_separated(rows)),
@@ -88,7 +88,7 @@ def run_experiment(
         write_json(
             out / f"{name}.json",
             experiment_record(name, experiment, rows, [found[key] for key, _ in keys], failed)
-            | {"asked": asdict(asked)},
+            | {"selection": asdict(selection)},
         )
     return rows, failed
 
@@ -98,29 +98,31 @@ def check_folder(out: Path) -> None:
     check_place(out, ("cells", "table1.json"))
 
 
-def select(experiments: Mapping[str, Experiment], asked: Asked) -> dict[str, Experiment]:
+def select(experiments: Mapping[str, Experiment], selection: Selection) -> dict[str, Experiment]:
     """Those of the experiments that have a variant that is asked for; what none of them has is refused."""
     known = {name for experiment in experiments.values() for name in (*experiment.variants, *experiment.peers)}
-    _chosen("variant", asked.variants, sorted(known))
+    _chosen("variant", selection.variants, sorted(known))
     chosen = {
         name: replace(
             experiment,
-            variants=_only(experiment.variants, asked.variants),
-            peers=_only(experiment.peers, asked.variants),
+            variants=_only(experiment.variants, selection.variants),
+            peers=_only(experiment.peers, selection.variants),
         )
         for name, experiment in experiments.items()
     }
     chosen = {name: experiment for name, experiment in chosen.items() if experiment.variants or experiment.peers}
     for experiment in chosen.values():
-        cells(experiment, asked)  # refuses a data set or an encoder that is not known before anything runs
+        cells(experiment, selection)  # refuses a data set or an encoder that is not known before anything runs
     return chosen
 
 
-def cells(experiment: Experiment, asked: Asked, device: str = "cpu") -> dict[tuple[str, str, str, float], list[Cell]]:
+def cells(
+    experiment: Experiment, selection: Selection, device: str = "cpu"
+) -> dict[tuple[str, str, str, float], list[Cell]]:
     """The cells of each (variant, data set, encoder, trade-off), one a seed, and those of the peers."""
     found: dict[tuple[str, str, str, float], list[Cell]] = {}
-    for dataset in _chosen("dataset", asked.datasets, experiment.datasets):
-        for encoder in _chosen("encoder", asked.encoders, experiment.encoders):
+    for dataset in _chosen("dataset", selection.datasets, experiment.datasets):
+        for encoder in _chosen("encoder", selection.encoders, experiment.encoders):
             for name, variant in experiment.variants.items():
                 for tradeoff in variant.tradeoffs:
                     found[name, dataset, encoder, tradeoff] = [
@@ -141,16 +143,18 @@ def cells(experiment: Experiment, asked: Asked, device: str = "cpu") -> dict[tup
                             length=variant.length,
                             panel=variant.panel,
                             settings=tuple(variant.settings),
-                            rounds=asked.rounds,
+                            rounds=selection.rounds,
                             source=experiment.source,
                         )
-                        for seed in range(asked.seeds or experiment.seeds)
+                        for seed in range(selection.seeds or experiment.seeds)
                     ]
-        found |= _peer_cells(experiment, asked, dataset)
+        found |= _peer_cells(experiment, selection, dataset)
     return found
 
 
-def _peer_cells(experiment: Experiment, asked: Asked, dataset: str) -> dict[tuple[str, str, str, float], list[Cell]]:
+def _peer_cells(
+    experiment: Experiment, selection: Selection, dataset: str
+) -> dict[tuple[str, str, str, float], list[Cell]]:
     """The cells of each (peer, data set, its own encoder, epsilon): on the CPU, whatever encoder is asked for."""
     return {
         (name, dataset, PEERS[name].encoder, epsilon): [
@@ -167,11 +171,11 @@ def _peer_cells(experiment: Experiment, asked: Asked, dataset: str) -> dict[tupl
                 split=experiment.split,
                 message_edges=experiment.message_edges,
                 seed=seed,
-                rounds=asked.rounds,
+                rounds=selection.rounds,
                 source=experiment.source,
                 epsilon=epsilon,
             )
-            for seed in range(asked.seeds or experiment.seeds)
+            for seed in range(selection.seeds or experiment.seeds)
         ]
         for name, epsilons in experiment.peers.items()
         for epsilon in epsilons
@@ -287,12 +291,12 @@ def _sentence(error: Exception) -> str:
     return str(error) if isinstance(error, GraphveilError) else f"{type(error).__name__}: {error}"
 
 
-def _only(variants: Mapping[str, Any], asked: Sequence[str] | None) -> dict[str, Any]:
-    return {name: variant for name, variant in variants.items() if asked is None or name in asked}
+def _only(variants: Mapping[str, Any], selection: Sequence[str] | None) -> dict[str, Any]:
+    return {name: variant for name, variant in variants.items() if selection is None or name in selection}
 
 
-def _chosen(kind: str, asked: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:
-    for name in asked or ():
+def _chosen(kind: str, selection: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:
+    for name in selection or ():
         if name not in known:
             raise unknown(kind, name, known)
-    return asked or known
+    return selection or known

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import yaml
 
 from graphveil.data import SPLITS
-from graphveil.data.split import default_message_edges
+from graphveil.data.splits.split import default_message_edges
 from graphveil.errors import GraphveilError, unknown
 from graphveil.experiments.peers import PEERS
 from graphveil.models import ENCODERS

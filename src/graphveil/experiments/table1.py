@@ -8,7 +8,7 @@ import yaml
 from graphveil.data import load
 from graphveil.data.graph import undirected_pairs
 from graphveil.errors import unknown
-from graphveil.experiments.forms import simple_tables
+from graphveil.experiments.render import simple_tables
 from graphveil.files import check_place, write_json, write_text
 
 SCHEMA = "graphveil/table/1"

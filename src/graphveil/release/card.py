@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
 
-from graphveil.audit.result import METRICS
+from graphveil.auditing.result import METRICS
 from graphveil.codes import NOT_COVERED
 from graphveil.codes.words import at_most
 from graphveil.errors import GraphveilError
 from graphveil.release.certified import Certified
 from graphveil.release.evidence import Evidence
-from graphveil.report.checks import Fields, Reading
+from graphveil.reporting.checks import Fields, Interval
 
 LONGEST = 1000
 """Maximum number of characters of a string on the card."""
@@ -57,7 +57,7 @@ def card(evidence: Evidence, formats: Sequence[str], pseudonymous: bool) -> str:
             "message_edges": record.text("message_edges"),
             "versions": {str(name): str(version) for name, version in record.content.get("versions", {}).items()},
             "embedded": "embedded" in record.content,
-            "untold": embedded.texts("untold"),
+            "not_recorded": embedded.texts("not_recorded"),
             "warnings": [warning.partition(": ")[0].rstrip(".") for warning in embedded.texts("warnings")],
             "unknown": {name: unknown.number(name) for name in unknown.content},
         }
@@ -114,7 +114,7 @@ def _percent(value: float | None) -> Markdown:
     return Markdown("not measured" if value is None else f"{100 * value:.1f} %")
 
 
-def _reading(reading: Reading | None) -> Markdown:
+def _reading(reading: Interval | None) -> Markdown:
     if reading is None:
         return Markdown("not measured")
     return Markdown(f"{100 * reading.value:.1f} % [{100 * reading.low:.1f}, {100 * reading.high:.1f}]")

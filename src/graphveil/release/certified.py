@@ -6,7 +6,7 @@ The card names neither the worst code nor its class: that would tell readers whi
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphveil.report.checks import Fields
+from graphveil.reporting.checks import Fields
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphveil.audit.certify import is_discrete
+from graphveil.auditing.certify import is_discrete
 from graphveil.codes import distinct_codes
 
 Integers = NDArray[np.int64]

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from graphveil.audit.embeddings import check_embeddings, rows_digest
-from graphveil.audit.groups import KINDS, MEASURES
-from graphveil.audit.result import METRICS, SCHEMA
+from graphveil.auditing.embeddings import check_embeddings, rows_digest
+from graphveil.auditing.groups import KINDS, MEASURES
+from graphveil.auditing.result import METRICS, SCHEMA
 from graphveil.errors import GraphveilError, unknown
 from graphveil.files import is_sealed, read_json
 from graphveil.release.certified import Bound, Certified, read_certificate
@@ -20,10 +20,10 @@ from graphveil.release.embeddings import is_the_same, read_embeddings, read_sign
 from graphveil.release.formats import Embeddings
 from graphveil.release.joint import Joint, joint_certificates, released_by
 from graphveil.release.ledger import NodeCodes, Released, read_ledger
-from graphveil.report.checks import Fields, Reading
-from graphveil.report.findings import BESIDE
-from graphveil.review import audit_file, read_record
-from graphveil.run import ids_digest
+from graphveil.reporting.checks import Fields, Interval
+from graphveil.reporting.findings import BESIDE
+from graphveil.runs.audit import audit_path, read_record
+from graphveil.runs.protect import ids_digest
 
 TOO_FEW = "too few examples"
 """The flag of an audit that a certificate within the limit overrules."""
@@ -82,7 +82,7 @@ class Beside:
     """
 
     name: str
-    reading: Reading
+    reading: Interval
     chance: float | None
     limited: bool
 
@@ -92,7 +92,7 @@ class Attacked:
     """The result of one attack."""
 
     name: str
-    reading: Reading
+    reading: Interval
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class WorstGroup:
 
     kind: str
     measure: str
-    reading: Reading
+    reading: Interval
     reference: float | None
     examples: int
     groups: int
@@ -122,16 +122,16 @@ class Audited:
     verdict: str
     attack: str
     metric: str
-    reading: Reading
+    reading: Interval
     upper: float
     worst_group: WorstGroup | None
     chance: float | None
-    floor: Reading | None
+    floor: Interval | None
     joint: float | None
     beside: Sequence[Beside]
     flags: Sequence[tuple[str, str]]
     attacks: Sequence[Attacked]
-    told_by: Sequence[str]
+    leak_reasons: Sequence[str]
     panel: str
     examples: int
     embeddings: str
@@ -201,7 +201,7 @@ def gather(run: Path, limits: Limits, released_before: Sequence[Path] = (), root
     objections += against
     joint = None if codes is None or not earlier else joint_certificates(run, codes, earlier, root)
     for secret in secrets:
-        file = audit_file(run, secret, secrets)
+        file = audit_path(run, secret, secrets)
         try:
             audits[secret] = audit = read_audit(file, secret)
         except FileNotFoundError:
@@ -259,7 +259,7 @@ def read_audit(file: Path, secret: str) -> Audited:
         beside=beside,
         flags=[(flag.text("name"), flag.text("sentence")) for flag in fields.objects("flags")],
         attacks=sorted(attacks, key=lambda found: -found.reading.value),
-        told_by=fields.texts("told_by"),
+        leak_reasons=fields.texts("leak_reasons"),
         panel=origin.text("panel"),
         examples=int(fields.number("test_examples") or 0),
         embeddings=origin.text("embeddings"),
@@ -329,8 +329,8 @@ def _against(audit: Audited, embeddings: str, split: str, limit: float | None, j
 def _reason(audit: Audited) -> str:
     """Why an audit says *leaks*: the strongest attack or, where that is near guessing, what the audit gives instead."""
     near_guessing = audit.chance is not None and audit.reading.low <= audit.chance
-    if near_guessing and audit.told_by:
-        return audit.told_by[0]
+    if near_guessing and audit.leak_reasons:
+        return audit.leak_reasons[0]
     guessing = "" if audit.chance is None else f" where guessing has {100 * audit.chance:.1f} %"
     return f"the strongest attack ({audit.attack}) has an {audit.metric} of {100 * audit.reading.value:.1f} %{guessing}"
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from graphveil.audit.certify import NODES_PER_CODE
+from graphveil.auditing.certify import NODES_PER_CODE
 from graphveil.errors import GraphveilError, unknown
 from graphveil.files import blame_the_disk, making, sha256, write_text
 from graphveil.release.card import card

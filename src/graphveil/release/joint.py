@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphveil.audit.certify import degree_thirds
+from graphveil.auditing.certify import degree_thirds
 from graphveil.codes import Certificate, class_certificate, joint, link_certificate
 from graphveil.data import UNKNOWN, Split, node_classes
 from graphveil.data.graph import encode_pairs, undirected_pairs
@@ -23,8 +23,8 @@ from graphveil.release.certified import Certified, read_certificate
 from graphveil.release.codes import Integers, codes_of
 from graphveil.release.embeddings import read_embeddings
 from graphveil.release.ledger import NodeCodes, Released, node_hashes, read_ledger
-from graphveil.report.checks import Fields
-from graphveil.review import graph_of, read_record
+from graphveil.reporting.checks import Fields
+from graphveil.runs.audit import graph_of, read_record
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from graphveil.errors import GraphveilError
 from graphveil.files import hold_lock, read_json, write_atomically, write_json
 from graphveil.randomness import hashed_names
 from graphveil.release.codes import Integers
-from graphveil.report.checks import Fields
+from graphveil.reporting.checks import Fields
 
 SCHEMA = "graphveil/releases/1"
 LEDGER, FOLDER = "releases.json", "releases"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from graphveil.audit.embeddings import ID_COLUMNS, LISTS, MOST_BITS, UNREADABLE, value_bits
+from graphveil.auditing.embeddings import ID_COLUMNS, LISTS, MOST_BITS, UNREADABLE, value_bits
 from graphveil.errors import GraphveilError
 from graphveil.files import write_atomically
 from graphveil.models.grid import Grid

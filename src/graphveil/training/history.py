@@ -8,7 +8,7 @@ from graphveil.errors import DivergedError
 
 
 @dataclass(frozen=True)
-class Told:
+class SecretMetrics:
     """What is told about one secret: the adversary's loss, its reading, and that of a probe solved on the spot.
 
     The probe's is NaN where nothing is hidden.
@@ -25,7 +25,7 @@ class Round:
 
     round: int
     utility_loss: float
-    secrets: tuple[Told, ...]
+    secrets: tuple[SecretMetrics, ...]
     utility: float = math.nan
     score: float = math.nan
 
@@ -41,7 +41,7 @@ class Round:
     def of(cls, values: Sequence[float]) -> "Round":
         """The inverse of `row`, from its values."""
         number, utility_loss, utility, score, *rest = values
-        secrets = tuple(Told(*rest[first : first + 3]) for first in range(0, len(rest), 3))
+        secrets = tuple(SecretMetrics(*rest[first : first + 3]) for first in range(0, len(rest), 3))
         return cls(int(number), utility_loss, secrets, utility, score)
 
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 from torch_geometric.data import Data
 
 from graphveil.data import Split
-from graphveil.data.degree import degree_features, is_structural
+from graphveil.data.degree_features import degree_features, is_structural
 from graphveil.data.graph import both_directions, undirected_pairs
 from graphveil.errors import GraphveilError
 from graphveil.models import Adjacency, SparseMatrix

@@ -24,7 +24,7 @@ from graphveil.errors import DivergedError
 from graphveil.models.layers import Features
 from graphveil.models.sparse import Adjacency
 from graphveil.models.stack import load_parts
-from graphveil.training.history import Record, Round, Told
+from graphveil.training.history import Record, Round, SecretMetrics
 from graphveil.training.memory import kept_memory
 from graphveil.training.players import Player, Streams
 from graphveil.training.recipes import Recipe
@@ -167,7 +167,7 @@ class Training:
         utility, score, *told = readings
         last, count = record.history[-1], len(self.method.problem.secrets)
         of_secrets = zip(last.secrets, told[:count], told[count:], strict=True)
-        secrets = tuple(Told(before.loss, adversary, probe) for before, adversary, probe in of_secrets)
+        secrets = tuple(SecretMetrics(before.loss, adversary, probe) for before, adversary, probe in of_secrets)
         record.history[-1] = Round(last.round, last.utility_loss, secrets, utility, score)
         naive = tradeoff < 1 and self.round <= min(self.recipe.warmup, self.recipe.rounds - 1)
         better = score > record.best_score and not naive
@@ -188,7 +188,7 @@ class Training:
             return
         count = len(self.method.problem.secrets)
         utility_loss, losses, norms = logged[0], logged[1 : 1 + count], logged[1 + count :]
-        record.history.append(Round(number, utility_loss, tuple(Told(loss) for loss in losses)))
+        record.history.append(Round(number, utility_loss, tuple(SecretMetrics(loss) for loss in losses)))
         for player, norm in zip(self.method.players, norms, strict=True):
             if not math.isfinite(norm):
                 record.finished = True

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from graphveil.data.split import Knowledge
+from graphveil.data.splits.split import Knowledge
 from graphveil.errors import GraphveilError, unknown
 from graphveil.models.build import ENCODERS, Spec, spec_name
 from graphveil.training.inputs import SCALINGS

@@ -20,8 +20,8 @@ from torch_geometric.data import Data
 
 from graphveil.data import UNKNOWN, Split, node_classes
 from graphveil.data.graph import decode_pairs, encode_pairs
-from graphveil.data.pairs import count_free, free_before, nth_free
-from graphveil.data.split import Knowledge
+from graphveil.data.splits.nonlinks import count_free, free_before, nth_free
+from graphveil.data.splits.split import Knowledge
 from graphveil.errors import GraphveilError
 from graphveil.models.blocks import ends, in_blocks, score_in_blocks
 from graphveil.models.heads import Bilinear

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data, HeteroData
 
 import graphveil as gv
-from graphveil.data.readers import distrust, text
+from graphveil.data.readers import safe_open, text
 from graphveil.data.readers.arrays import check_compressed
 from tests.data.readers.made import NODES, refusal, tables
 
@@ -134,7 +134,7 @@ def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
 
 
 def test_bombs_are_refused_unopened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distrust, "SMALL", 1 << 20)
+    monkeypatch.setattr(safe_open, "SMALL", 1 << 20)
     (tmp_path / "edges.csv.gz").write_bytes(gzip.compress(b"0,0\n" * 2_000_000))
     assert "is refused as a bomb" in refusal(tmp_path / "edges.csv.gz")
     with zipfile.ZipFile(tmp_path / "zeros.npz", "w", zipfile.ZIP_DEFLATED) as archive:

@@ -66,10 +66,10 @@ def test_a_verb_gets_one_reading() -> None:
 
     @verbs.command()
     @takes_graph
-    def verb(graph: str, reading: "gv.Reading", seed: int = 0) -> None:
+    def verb(graph: str, reading: "gv.ReadOptions", seed: int = 0) -> None:
         got.append((graph, reading, seed))
 
     done = CliRunner().invoke(verbs, ["g", "--seed", "3", "--attribute", "a", "--attribute", "b", "--drop", "c"])
     assert done.exit_code == 0
-    assert got == [("g", gv.Reading(attributes=("a", "b"), drop=("c",)), 3)]
+    assert got == [("g", gv.ReadOptions(attributes=("a", "b"), drop=("c",)), 3)]
     assert got[0][1].wanting("links", "b", "d", "labels").attributes == ("a", "b", "d")

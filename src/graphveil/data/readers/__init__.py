@@ -11,13 +11,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
-from graphveil.data.origin import Encoding, Reading
+from graphveil.data.origin import Encoding, ReadOptions
 from graphveil.data.readers.arrays import read_arrays
 from graphveil.data.readers.assemble import Found, assemble
-from graphveil.data.readers.distrust import brief, check_file, unreadable
 from graphveil.data.readers.npz import read_array_file
 from graphveil.data.readers.ogb import is_ogb, read_ogb
 from graphveil.data.readers.pyg import read_pyg, read_pyg_file
+from graphveil.data.readers.safe_open import brief, check_file, unreadable
 from graphveil.data.readers.tables import find_nodes, find_tables, is_table, plain_suffix, read_tables
 from graphveil.errors import LONGEST, GraphveilError, shortened, unknown
 
@@ -25,7 +25,7 @@ __all__ = ["read_graph"]
 
 
 def read_graph(
-    source: Any, /, reading: Reading | None = None, encoding: Encoding | None = None, **options: Any
+    source: Any, /, reading: ReadOptions | None = None, encoding: Encoding | None = None, **options: Any
 ) -> Data:
     """A graph of somebody's own, as PyG's `Data` with `x`, `edge_index`, `y` and a class tensor for each attribute.
 
@@ -37,11 +37,11 @@ def read_graph(
         reading: how to read it; single fields of it can be given as `options`.
         encoding: that of an earlier graph, to encode this one alike.
     """
-    names = [field.name for field in fields(Reading)]
+    names = [field.name for field in fields(ReadOptions)]
     for name in options:
         if name not in names:
             raise unknown("option", name, names)
-    reading = replace(reading or Reading(), **options)
+    reading = replace(reading or ReadOptions(), **options)
     try:
         return assemble(_found(source, reading), reading, encoding)
     except GraphveilError as error:
@@ -57,7 +57,7 @@ def read_graph(
         raise GraphveilError(f"{_shown(source)} cannot be read ({type(error).__name__}: {brief(error)}).") from error
 
 
-def _found(source: Any, reading: Reading) -> Found:
+def _found(source: Any, reading: ReadOptions) -> Found:
     """What is in a file, a folder or an object, by its kind."""
     if isinstance(source, str | Path):
         return _from_path(Path(source).expanduser(), reading)
@@ -75,7 +75,7 @@ def _found(source: Any, reading: Reading) -> Found:
     )
 
 
-def _from_path(path: Path, reading: Reading) -> Found:
+def _from_path(path: Path, reading: ReadOptions) -> Found:
     try:
         folder = path.is_dir()
     except (OSError, ValueError) as error:
@@ -98,7 +98,7 @@ def _from_path(path: Path, reading: Reading) -> Found:
     raise GraphveilError(f"{path} ends in {suffix!r}, which is no kind of graph that can be read: {kinds}.")
 
 
-def _from_folder(folder: Path, reading: Reading) -> Found:
+def _from_folder(folder: Path, reading: ReadOptions) -> Found:
     try:
         if is_ogb(folder):
             return read_ogb(folder, reading)

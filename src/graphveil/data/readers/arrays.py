@@ -9,11 +9,11 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from graphveil.data.origin import Reading
+from graphveil.data.origin import ReadOptions
 from graphveil.data.readers.assemble import RESERVED, Found
 from graphveil.data.readers.columns import are_names
-from graphveil.data.readers.distrust import MOST_COLUMNS, brief
 from graphveil.data.readers.links import Links
+from graphveil.data.readers.safe_open import MOST_COLUMNS, brief
 from graphveil.data.sentences import some
 from graphveil.errors import GraphveilError
 
@@ -33,7 +33,7 @@ WEIGHT_NAMES = ("edge_weight", "weights", "weight")
 Arrays = Mapping[str, Any]
 
 
-def read_arrays(source: Any, reading: Reading, name: str = "the graph") -> Found:
+def read_arrays(source: Any, reading: ReadOptions, name: str = "the graph") -> Found:
     """A graph from an array of links, an adjacency, or named arrays.
 
     Args:
@@ -125,7 +125,7 @@ def node_column(values: Any) -> pa.ChunkedArray | None:
 
 
 def _columns(
-    parts: Arrays, label: str | None, reading: Reading, count: int
+    parts: Arrays, label: str | None, reading: ReadOptions, count: int
 ) -> tuple[dict[str, pa.ChunkedArray], tuple[str, ...]]:
     """Labels, what is asked for, and what is plainly classes; and which of these are attributes in any case."""
     asked = {label, *reading.attributes, *(reading.features or ())}

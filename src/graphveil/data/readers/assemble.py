@@ -7,15 +7,15 @@ import pyarrow as pa
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphveil.data.degree import degree_features
+from graphveil.data.degree_features import degree_features
 from graphveil.data.graph import UNKNOWN, both_directions, check_graph
-from graphveil.data.origin import Column, Encoding, Origin, Reading
+from graphveil.data.origin import Column, Encoding, Origin, ReadOptions
 from graphveil.data.readers.classes import Classes, classes_like, classes_of
 from graphveil.data.readers.columns import are_names
 from graphveil.data.readers.dates import are_dates
-from graphveil.data.readers.distrust import no_column
 from graphveil.data.readers.features import Matrix, Pieces, features_like, features_of, new_values, sources_of, together
 from graphveil.data.readers.links import Links, simple_links
+from graphveil.data.readers.safe_open import no_column
 from graphveil.data.readers.text import MISSING
 from graphveil.data.sentences import listed, some
 from graphveil.data.sparse import identity
@@ -40,7 +40,7 @@ class Found:
         attributes: columns that are classes in the source itself, so that they are kept without being asked for.
         unread: columns that are there but were not read, since nobody asked for them.
         notes: what the reader did.
-        guessed: names of columns that the `Reading` left open, by its fields.
+        guessed: names of columns that the `ReadOptions` left open, by its fields.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Found:
     guessed: Mapping[str, str] = field(default_factory=dict)
 
 
-def assemble(found: Found, reading: Reading, encoding: Encoding | None) -> Data:
+def assemble(found: Found, reading: ReadOptions, encoding: Encoding | None) -> Data:
     """The graph of what was found, encoded like an earlier one where its `encoding` is given."""
     rows, notes = len(found.ids), list(found.notes)
     if not rows:
@@ -83,7 +83,7 @@ def assemble(found: Found, reading: Reading, encoding: Encoding | None) -> Data:
     return graph
 
 
-def _targets(found: Found, reading: Reading, notes: list[str], encoding: Encoding | None) -> dict[str, str]:
+def _targets(found: Found, reading: ReadOptions, notes: list[str], encoding: Encoding | None) -> dict[str, str]:
     """The column of each target: labels, and the attributes."""
     targets = {}
     label = reading.label if reading.label is not None else found.label or _guessed_label(found, notes)
@@ -108,7 +108,7 @@ def _targets(found: Found, reading: Reading, notes: list[str], encoding: Encodin
     return targets
 
 
-def _no_column(found: Found, name: str, reading: Reading) -> GraphveilError:
+def _no_column(found: Found, name: str, reading: ReadOptions) -> GraphveilError:
     if name == reading.id:
         return GraphveilError(
             f"{name!r} is the id of {found.name}, which tells nodes apart and is neither kept, hidden nor a feature:"
@@ -131,7 +131,7 @@ def _guessed_label(found: Found, notes: list[str]) -> str | None:
 
 
 def _classes(
-    found: Found, name: str, column: str, reading: Reading, encoding: Encoding | None, notes: list[str]
+    found: Found, name: str, column: str, reading: ReadOptions, encoding: Encoding | None, notes: list[str]
 ) -> Classes:
     values = found.columns[column]
     if encoding is not None and name in encoding.classes:
@@ -149,7 +149,9 @@ def _classes(
     return classes
 
 
-def _features(found: Found, reading: Reading, encoding: Encoding | None, taken: set[str], notes: list[str]) -> Pieces:
+def _features(
+    found: Found, reading: ReadOptions, encoding: Encoding | None, taken: set[str], notes: list[str]
+) -> Pieces:
     for name in (*(reading.features or ()), *reading.drop):
         if name not in found.columns and name not in found.unread and encoding is None:
             raise _no_column(found, name, reading)
@@ -204,7 +206,7 @@ def _sources(columns: Iterable[Column]) -> list[str]:
     return [name for column in columns for name in sources_of(column)]
 
 
-def _missing(pairs: Tensor, rows: int, reading: Reading, notes: list[str]) -> Tensor:
+def _missing(pairs: Tensor, rows: int, reading: ReadOptions, notes: list[str]) -> Tensor:
     if reading.missing == "embedding":
         notes.append("No features: a row is learned for each node, so that the encoder fits these nodes alone.")
         return identity(rows)

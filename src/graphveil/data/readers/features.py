@@ -20,7 +20,7 @@ from graphveil.data.graph import UNKNOWN
 from graphveil.data.origin import Column
 from graphveil.data.readers.columns import FEW_CATEGORIES, MOST_CATEGORIES, coded, numbers, words
 from graphveil.data.readers.dates import are_dates
-from graphveil.data.readers.distrust import MOST_BYTES, MOST_COLUMNS
+from graphveil.data.readers.safe_open import MOST_BYTES, MOST_COLUMNS
 from graphveil.data.sentences import listed, some
 from graphveil.data.sparse import csr
 from graphveil.errors import GraphveilError

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphveil.data.graph import decode_pairs, encode_pairs
-from graphveil.data.origin import Reading
+from graphveil.data.origin import ReadOptions
 from graphveil.data.sentences import some
 from graphveil.errors import GraphveilError
 
@@ -31,7 +31,7 @@ class Links:
     directed: bool = True
 
 
-def simple_links(links: Links, reading: Reading, notes: list[str]) -> Tensor:
+def simple_links(links: Links, reading: ReadOptions, notes: list[str]) -> Tensor:
     """Each link once, as (2, links) with u < v in ascending order; `notes` get to know what is gone."""
     rows = links.ends.size(1)
     links = _heavy(links, reading, notes)
@@ -62,7 +62,7 @@ def simple_links(links: Links, reading: Reading, notes: list[str]) -> Tensor:
     return decode_pairs(pairs)
 
 
-def _heavy(links: Links, reading: Reading, notes: list[str]) -> Links:
+def _heavy(links: Links, reading: ReadOptions, notes: list[str]) -> Links:
     """Those that weigh enough."""
     if reading.min_weight is None:
         if links.weights is not None and (links.weights != 1).any():
@@ -87,7 +87,7 @@ def _chosen(links: Links, rows: NDArray[np.int64]) -> Links:
     return replace(links, ends=links.ends[:, torch.from_numpy(rows)], place=lambda row: links.place(int(rows[row])))
 
 
-def _directions(pairs: Tensor, both: Tensor, links: Links, reading: Reading, notes: list[str]) -> Tensor:
+def _directions(pairs: Tensor, both: Tensor, links: Links, reading: ReadOptions, notes: list[str]) -> Tensor:
     """Pairs of one direction or of two as pairs."""
     count, distinct = int(both.sum()), pairs[~both]
     if reading.direction == "mutual" and links.directed:

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from graphveil.data.origin import Reading
+from graphveil.data.origin import ReadOptions
 from graphveil.data.readers.assemble import Found
-from graphveil.data.readers.distrust import MOST_COLUMNS, as_utf8, brief, read_bytes
 from graphveil.data.readers.links import Links
+from graphveil.data.readers.safe_open import MOST_COLUMNS, as_utf8, brief, read_bytes
 from graphveil.data.sentences import some
 from graphveil.errors import GraphveilError
 
@@ -29,7 +29,7 @@ Graph = Any
 """A NetworkX graph of any of its four classes, which have no types."""
 
 
-def read_networkx_file(file: Path, suffix: str, reading: Reading) -> Found:
+def read_networkx_file(file: Path, suffix: str, reading: ReadOptions) -> Found:
     """A GraphML, GEXF or GML file."""
     data = read_bytes(file)
     if len(data) > MOST_BYTES:
@@ -50,7 +50,7 @@ def read_networkx_file(file: Path, suffix: str, reading: Reading) -> Found:
     return read_networkx(graph, reading, str(file))
 
 
-def read_networkx(graph: Graph, reading: Reading, name: str = "the graph") -> Found:
+def read_networkx(graph: Graph, reading: ReadOptions, name: str = "the graph") -> Found:
     """A NetworkX graph; its nodes are in its own order, and attributes of nodes are columns."""
     nodes = list(graph.nodes)
     number = {node: place for place, node in enumerate(nodes)}

@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from graphveil.data.origin import Reading
+from graphveil.data.origin import ReadOptions
 from graphveil.data.readers.arrays import read_arrays
 from graphveil.data.readers.assemble import Found
-from graphveil.data.readers.distrust import BAD_ZIP, MOST_BYTES, brief, check_expansion, check_file, unreadable
+from graphveil.data.readers.safe_open import BAD_ZIP, MOST_BYTES, brief, check_expansion, check_file, unreadable
 from graphveil.errors import GraphveilError
 
 MOST_MEMBERS = 1000
 """Arrays in one file."""
 
 
-def read_array_file(file: Path, suffix: str, reading: Reading) -> Found:
+def read_array_file(file: Path, suffix: str, reading: ReadOptions) -> Found:
     """An `.npz` or `.npy` file."""
     size = check_file(file)
     try:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
-from graphveil.data.origin import Reading
+from graphveil.data.origin import ReadOptions
 from graphveil.data.readers.arrays import as_features, check_ends, check_size, node_column
 from graphveil.data.readers.assemble import Found
 from graphveil.data.readers.columns import numbers
@@ -24,7 +24,7 @@ def is_ogb(folder: Path) -> bool:
     return _file(folder / "raw", "edge") is not None
 
 
-def read_ogb(folder: Path, reading: Reading) -> Found:
+def read_ogb(folder: Path, reading: ReadOptions) -> Found:
     """The one graph of a folder."""
     raw = folder / "raw"
     links = _table(raw, "edge")
@@ -114,7 +114,7 @@ def _weights(raw: Path, rows: int) -> NDArray[np.float64] | None:
     return values[:, 0]
 
 
-def _ids(folder: Path, count: int, reading: Reading) -> tuple[pa.Array, Sequence[str]]:
+def _ids(folder: Path, count: int, reading: ReadOptions) -> tuple[pa.Array, Sequence[str]]:
     """The nodes' own ids from `mapping/nodeidx2....csv.gz`, where there is one; else their numbers."""
     plain = pa.array(np.arange(count))
     found = sorted(folder.glob("nodeidx2*.csv*")) if folder.is_dir() else []

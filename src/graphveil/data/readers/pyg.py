@@ -13,10 +13,10 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData, DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 
-from graphveil.data.origin import Reading
+from graphveil.data.origin import ReadOptions
 from graphveil.data.readers.arrays import check_size, read_arrays
 from graphveil.data.readers.assemble import Found
-from graphveil.data.readers.distrust import BAD_ZIP, brief, check_expansion, check_file
+from graphveil.data.readers.safe_open import BAD_ZIP, brief, check_expansion, check_file
 from graphveil.errors import GraphveilError
 
 ALLOWED: list[Any] = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage]
@@ -26,7 +26,7 @@ LONGEST_WORD = 5000
 """Characters of a text in a file of `torch.save`."""
 
 
-def read_pyg_file(file: Path, reading: Reading) -> Found:
+def read_pyg_file(file: Path, reading: ReadOptions) -> Found:
     """A file that holds a `Data`, its dictionary, or the processed single graph of a data set."""
     size = check_file(file)
     try:
@@ -51,7 +51,7 @@ def read_pyg_file(file: Path, reading: Reading) -> Found:
     return read_pyg(_single(value, file), reading, str(file))
 
 
-def read_pyg(graph: BaseData, reading: Reading, name: str = "the graph") -> Found:
+def read_pyg(graph: BaseData, reading: ReadOptions, name: str = "the graph") -> Found:
     """A `Data`; x, y and every tensor of one whole number a node are taken, and nothing in it is altered."""
     if type(graph) is not Data:
         raise GraphveilError(f"{name} is a {type(graph).__name__}: expected one graph, a torch_geometric.data.Data.")

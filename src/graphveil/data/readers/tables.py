@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from graphveil.data.origin import Reading
+from graphveil.data.origin import ReadOptions
 from graphveil.data.readers import ids as node_ids
 from graphveil.data.readers.assemble import LABEL_NAMES, Found
 from graphveil.data.readers.columns import numbers
-from graphveil.data.readers.distrust import MOST_COLUMNS, brief, check_expansion, check_file, no_column
 from graphveil.data.readers.links import Links
+from graphveil.data.readers.safe_open import MOST_COLUMNS, brief, check_expansion, check_file, no_column
 from graphveil.data.readers.text import TextTable, open_text
 from graphveil.data.sentences import listed, some
 from graphveil.errors import GraphveilError
@@ -90,7 +90,7 @@ class Ends:
     guessed: Mapping[str, str]
 
 
-def read_tables(links: Path, nodes: Path | None, reading: Reading) -> Found:
+def read_tables(links: Path, nodes: Path | None, reading: ReadOptions) -> Found:
     """A graph from a table of links and, where there is one, a table of nodes."""
     notes: list[str] = []
     ends = _read_ends(links, reading, notes)
@@ -187,7 +187,7 @@ def _kind(file: Path) -> tuple[str, str]:
     return "", stem
 
 
-def _read_ends(file: Path, reading: Reading, notes: list[str]) -> Ends:
+def _read_ends(file: Path, reading: ReadOptions, notes: list[str]) -> Ends:
     table = open_table(file, reading.text_encoding, _LINK_WORDS)
     ends = _ends_of(table, reading)
     guessed = reading.source is None and reading.target is None and _LINK_WORDS.isdisjoint(map(str.lower, table.names))
@@ -199,7 +199,7 @@ def _read_ends(file: Path, reading: Reading, notes: list[str]) -> Ends:
     return ends
 
 
-def _ends_of(table: Table, reading: Reading) -> Ends:
+def _ends_of(table: Table, reading: ReadOptions) -> Ends:
     source = _pick(table, SOURCE_NAMES, reading.source, "source", 0, ())
     target = _pick(table, TARGET_NAMES, reading.target, "target", 1, (source,))
     if source == target:
@@ -222,7 +222,7 @@ def _recur(ends: Ends) -> bool:
     return any(pc.index(column, pa.scalar(name)).as_py() >= 0 for column in ends.ids for name in ends.names)
 
 
-def _with_nodes(file: Path, ends: Ends, reading: Reading, notes: list[str]) -> Found:
+def _with_nodes(file: Path, ends: Ends, reading: ReadOptions, notes: list[str]) -> Found:
     table = open_table(file, reading.text_encoding, _NODE_WORDS)
     _tell(table, notes)
     name = _pick(table, ID_NAMES, reading.id, "id", 0, ())
@@ -274,7 +274,7 @@ def _tell(table: Table, notes: list[str]) -> None:
         notes.append(f"Columns of {table.file.name} are parted by {name}.")
 
 
-def _wanted(table: Table, column: str, reading: Reading) -> bool:
+def _wanted(table: Table, column: str, reading: ReadOptions) -> bool:
     asked = {*reading.attributes, *(reading.features or ()), reading.label}
     if column in asked:
         return True

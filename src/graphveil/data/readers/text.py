@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from graphveil.data.readers.distrust import MOST_BYTES, MOST_COLUMNS, SMALL, as_utf8, brief, read_bytes
+from graphveil.data.readers.safe_open import MOST_BYTES, MOST_COLUMNS, SMALL, as_utf8, brief, read_bytes
 from graphveil.data.sentences import some
 from graphveil.errors import GraphveilError
 

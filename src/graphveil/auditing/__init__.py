@@ -1,0 +1,29 @@
+"""Measure what any embedding leaks: fresh attackers, controls, floors, intervals.
+
+Nothing here knows how embeddings are made, so that anybody's can be audited. The entry point is `graphveil.audit`.
+"""
+
+from graphveil.auditing.attacks import Answers, Attack
+from graphveil.auditing.embeddings import read_embeddings
+from graphveil.auditing.finding import Finding
+from graphveil.auditing.metrics import Estimate
+from graphveil.auditing.panel import Effort, audit
+from graphveil.auditing.result import Audit, Context, Flag, Utility
+from graphveil.auditing.secret import LinkSecret, NodeSecret, Queries
+
+__all__ = [
+    "Answers",
+    "Attack",
+    "Audit",
+    "Context",
+    "Effort",
+    "Estimate",
+    "Finding",
+    "Flag",
+    "LinkSecret",
+    "NodeSecret",
+    "Queries",
+    "Utility",
+    "audit",
+    "read_embeddings",
+]

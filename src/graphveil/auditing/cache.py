@@ -1,0 +1,64 @@
+"""A cache of the answers of attacks on controls: the controls of a graph are the same for all its embeddings."""
+
+import hashlib
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+import graphveil
+from graphveil.auditing.attacks import (
+    CLASSES_AND_FEATURES,
+    CLASSES_AND_LINKS,
+    KNOWN_LINKS,
+    Answers,
+    Attack,
+    check_answers,
+)
+from graphveil.auditing.embeddings import rows_digest
+from graphveil.auditing.learners import Rows
+from graphveil.auditing.secret import Secret
+from graphveil.errors import GraphveilError
+from graphveil.files import write_tensors
+
+SHARED = ("raw features", "public graph", KNOWN_LINKS, CLASSES_AND_FEATURES, CLASSES_AND_LINKS)
+"""Controls that do not depend on the embeddings."""
+REVISION = 3
+"""Counted up when an attack of the panel answers otherwise."""
+
+
+@dataclass(frozen=True)
+class AnswerCache:
+    """A folder with one file for each attack of our own panel on each control.
+
+    Args:
+        about: all that decides the answers besides the attack and what it sees: graph, split, secret and seed.
+    """
+
+    folder: Path
+    about: str
+
+    def read(self, subject: str, attack: Attack, rows: Rows, secret: Secret) -> Answers | None:
+        """What an attack answered; None if it has not been run, or its file cannot be used."""
+        with suppress(OSError, SafetensorError, TypeError, GraphveilError):
+            return check_answers(Answers(**load_file(self._file(subject, attack, rows))), attack, secret)
+        return None
+
+    def write(self, subject: str, attack: Attack, rows: Rows, answers: Answers) -> None:
+        """Keep what an attack answered, if the disk takes it."""
+        parts = {name: np.ascontiguousarray(part) for name, part in vars(answers).items() if part is not None}
+        with suppress(OSError):
+            tensors = {name: torch.from_numpy(part) for name, part in parts.items()}
+            write_tensors(self._file(subject, attack, rows), tensors)
+
+    def _file(self, subject: str, attack: Attack, rows: Rows) -> Path:
+        others = [f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn", "torch")]
+        made_with = [f"graphveil {graphveil.__version__}", *others]
+        seen = rows_digest(np.ascontiguousarray(rows))
+        text = "/".join((str(REVISION), *made_with, self.about, subject, attack.name, seen))
+        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.safetensors"

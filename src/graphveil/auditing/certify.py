@@ -1,0 +1,158 @@
+"""`certify`: count what a discrete embedding reveals, anybody's, instead of attacking it.
+
+An embedding with few distinct rows is a release of codes: each distinct row is one code. What it reveals about a secret
+is bounded for every attacker who sees the embedding alone. Attackers who also hold the graph or other columns are the
+business of `audit`.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from graphveil.auditing.embeddings import check_embeddings, exact
+from graphveil.auditing.metrics import Integers
+from graphveil.auditing.secret import LinkSecret, Queries, Secret
+from graphveil.codes import Certificate, class_certificate, class_table, distinct_codes, link_certificate
+from graphveil.codes.classes import MAX_CELLS
+from graphveil.codes.measures import best_accuracy, best_auc, best_balanced_accuracy
+from graphveil.codes.tables import link_cells, weighted_counts
+from graphveil.data import UNKNOWN, Split, check_graph, node_classes
+from graphveil.data.graph import encode_pairs, undirected_pairs
+from graphveil.errors import GraphveilError
+
+NODES_PER_CODE = 5
+"""An embedding with more distinct rows than one for so many nodes has no certificate."""
+
+
+def certify(z: Any, graph: Data, split: Split, secret: str = "labels", classes: str = "labels") -> Certificate:
+    """What the distinct rows of an embedding can reveal about `secret`, for every attacker who sees only them.
+
+    The statement about other nodes is from the test nodes or the test links of the split, so it holds if neither
+    training nor selection used their secrets.
+
+    Args:
+        z: (num_nodes, channels) with few distinct rows, of any maker.
+        secret: "labels", "links" or the name of a node attribute.
+        classes: the node attribute that links are matched by.
+
+    Returns:
+        A `ClassCertificate`, or a `LinkCertificate` for links.
+    """
+    check_graph(graph)
+    num_nodes = graph.x.size(0)
+    if split.num_nodes != num_nodes:
+        raise GraphveilError(
+            f"the split is for {split.num_nodes} nodes and the graph has {num_nodes}: build it from this one."
+        )
+    split.check_links(graph)
+    check_embeddings(z, num_nodes)
+    codes = row_codes(z)
+    if (obstacle := _obstacle(codes, graph, secret)) is not None:
+        raise GraphveilError(obstacle)
+    return _counted(codes, graph, split, secret, classes)
+
+
+def certificate_of(
+    z: Any, graph: Data, split: Split, secret: str = "labels", classes: str = "labels"
+) -> Certificate | None:
+    """`certify` of what was checked already; None if there is no certificate, as for a continuous embedding."""
+    return codes_certificate(row_codes(z), graph, split, secret, classes)
+
+
+def codes_certificate(codes: Integers, graph: Data, split: Split, secret: str, classes: str) -> Certificate | None:
+    """The same, from codes as `row_codes` returns them."""
+    return None if _obstacle(codes, graph, secret) is not None else _counted(codes, graph, split, secret, classes)
+
+
+def row_codes(z: Any) -> Integers:
+    """The number of each node's distinct row, (num_nodes,), of the values as given."""
+    return distinct_codes(exact(z))[0]
+
+
+def is_discrete(codes: Integers) -> bool:
+    """Whether there are several codes, and few enough of them for a certificate."""
+    count = int(codes.max()) + 1
+    return count > 1 and count * NODES_PER_CODE <= len(codes)
+
+
+def limits_on_test(codes: Integers, secret: Secret) -> dict[str, float]:
+    """The best values that any rule from codes to answers has on the test examples themselves, by metric.
+
+    No attack that sees the codes alone can be above them, on these examples, by skill or by luck.
+
+    Args:
+        codes: (num_nodes,).
+    """
+    if isinstance(secret, LinkSecret):
+        limits = {"auc": _best_auc(codes, secret.test)}
+        return (
+            limits if secret.matched is None else limits | {"class_matched_auc": _best_auc(codes, secret.matched.test)}
+        )
+    table = class_table(codes[secret.test.index], secret.test.y, int(codes.max()) + 1, secret.num_classes)
+    table = table[:, table.any(axis=0)]
+    return {"accuracy": best_accuracy(table), "balanced_accuracy": best_balanced_accuracy(table)}
+
+
+def degree_thirds(pairs: Integers, num_nodes: int) -> Integers:
+    """1 for the third of the nodes with the fewest links, 2 and 3 for the others, (num_nodes,); ties stay together.
+
+    Args:
+        pairs: (2, links), each link once.
+    """
+    degree = np.bincount(pairs.ravel(), minlength=num_nodes)
+    lower, upper = np.quantile(degree, [1 / 3, 2 / 3])
+    thirds: Integers = 1 + (degree > lower).astype(np.int64) + (degree > upper)
+    return thirds
+
+
+def _obstacle(codes: Integers, graph: Data, secret: str) -> str | None:
+    """Why these codes have no certificate for a secret, in one sentence."""
+    count, num_nodes = int(codes.max()) + 1, len(codes)
+    if count == 1:
+        return "z has the same row for every node: there is nothing to certify."
+    if not is_discrete(codes):
+        return (
+            f"z has {count:,} distinct rows for {num_nodes:,} nodes: a certificate needs at least"
+            f" {NODES_PER_CODE} nodes a distinct row on average. Release codes, or use gv.audit, which attacks"
+            " embeddings of any kind."
+        )
+    return None if secret == "links" else _class_obstacle(count, graph, secret)
+
+
+def _class_obstacle(count: int, graph: Data, secret: str) -> str | None:
+    """Why a class cannot be counted by so many codes."""
+    y = node_classes(graph, secret).cpu().numpy()
+    known = np.unique(y[y != UNKNOWN])
+    if len(known) == 0:
+        return f"{secret!r} is known for none of the {len(y):,} nodes: fill in some values."
+    if len(known) == 1:
+        return f"{secret!r} has one class only: there is nothing to tell apart."
+    if count * (int(known[-1]) + 1) > MAX_CELLS:
+        return (
+            f"{count:,} distinct rows and {known[-1] + 1:,} classes of {secret!r} make too large a table: join classes."
+        )
+    return None
+
+
+def _counted(codes: Integers, graph: Data, split: Split, secret: str, classes: str) -> Certificate:
+    pairs = undirected_pairs(graph.edge_index.cpu())
+    if secret == "links":
+        key = "y" if classes == "labels" else classes
+        y = node_classes(graph, classes).cpu().numpy() if key in graph else None
+        test_links = torch.searchsorted(encode_pairs(pairs), encode_pairs(split.test_links.cpu()))
+        return link_certificate(codes, pairs.numpy(), y, calibration=test_links.numpy())
+    return class_certificate(
+        codes,
+        node_classes(graph, secret).cpu().numpy(),
+        calibration=split.test_nodes.cpu().numpy(),
+        strata={"degree third": degree_thirds(pairs.numpy(), len(codes))},
+        secret=secret,
+    )
+
+
+def _best_auc(codes: Integers, asked: Queries) -> float:
+    _, cell_of = link_cells(codes, asked.index)
+    links, nonlinks = (weighted_counts(cell_of, asked.y == linked) for linked in (1, 0))
+    return best_auc(links, nonlinks)

@@ -1,0 +1,1 @@
+"""Graphs by name, and generated graphs."""

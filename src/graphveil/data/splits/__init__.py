@@ -1,0 +1,1 @@
+"""Which nodes and pairs of nodes play which role."""

@@ -1,0 +1,52 @@
+"""Assemble the page, and write it."""
+
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from graphveil.errors import GraphveilError
+from graphveil.files import write_text
+from graphveil.reporting.comparison import comparison_page
+from graphveil.reporting.findings import audit_page, run_page
+from graphveil.reporting.parts import Page
+from graphveil.reporting.read import read
+from graphveil.reporting.results import Audit, Run
+
+
+def report(source: str | Path, out: str | Path) -> None:
+    """Write one HTML page about saved results.
+
+    Args:
+        source: an audit.json, the folder of a run, or a folder of `graphveil reproduce` or `graphveil sweep`.
+        out: the page, a name that ends in .html.
+    """
+    source, out = Path(source), Path(out)
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise GraphveilError(f"the report cannot be written to {out}: give a name that ends in .html.")
+    found = read(source)
+    if isinstance(found, Audit):
+        page = audit_page(found)
+    elif isinstance(found, Run):
+        page = run_page(found)
+    else:
+        page = comparison_page(found)
+    write_text(out, render(page))
+
+
+def render(page: Page) -> str:
+    """The page as HTML; half a surrogate pair, which JSON may hold and UTF-8 may not, becomes a question mark."""
+    text = _template().render(page=page, style=Markup(_file("style.css")))
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(_file("page.html.j2"))
+
+
+def _file(name: str) -> str:
+    return resources.files("graphveil.reporting").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,1 @@
+"""One run, one folder: train it, audit it, apply it to another graph."""

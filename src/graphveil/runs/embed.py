@@ -1,0 +1,233 @@
+"""Apply a trained encoder to new nodes, or to a newer graph, and say where that graph is unlike the one it knows.
+
+The folder that is written is like a run's, so that `graphveil audit`, `report` and `export` take it. Its readings are
+its own: messages pass along all links, and whoever wants to know what leaks must audit it anew.
+
+Codes stay: a node that has a code in the run keeps it, and the new folder holds the codes of old and new nodes, so that
+a later graph embedded from there keeps all of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphveil.auditing.certify import certificate_of
+from graphveil.data import Split, digest
+from graphveil.data.datasets.catalog import is_named, open_graph
+from graphveil.data.graph import UNKNOWN, node_classes
+from graphveil.data.origin import Encoding, ReadOptions, node_ids, origin_of
+from graphveil.data.readers.tables import are_tables
+from graphveil.data.summary import differences, summary, unknown_counts
+from graphveil.errors import GraphveilError
+from graphveil.files import sha256
+from graphveil.runs.audit import read_record
+from graphveil.runs.protect import audited_as, check_free, hold_run, ids_digest, write_embeddings
+from graphveil.runs.trained_on import TrainedOn, exclude_trained, too_few
+from graphveil.training.objectives import CODES
+from graphveil.training.score import score_codes
+from graphveil.training.targets import guessing, utility_target
+from graphveil.training.targets import reading as read_target
+from graphveil.veil import Veil
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Embeddings of a graph by an encoder that was trained before.
+
+    Args:
+        known: how many of its nodes the run has embedded too, by their ids.
+        secrets: of the run that this graph has, and that can be audited.
+        unseen: a sentence for each of the others.
+        kept_codes: how many nodes kept the code that they have in the run; None for a run without codes.
+        warnings: a sentence for each way in which this graph is unlike the run's.
+    """
+
+    folder: Path
+    z: Tensor
+    known: int
+    secrets: tuple[str, ...]
+    unseen: tuple[str, ...]
+    warnings: tuple[str, ...]
+    kept_codes: int | None
+
+
+def embed(
+    run: Path,
+    graph: str,
+    out: Path,
+    otherwise: Mapping[str, Any] | None = None,
+    root: Path | None = None,
+    device: str = "auto",
+) -> Embedded:
+    """Embed `graph` by the encoder of `run`, and write a folder like a run's.
+
+    Args:
+        graph: a name or a path, as of `open_graph`.
+        otherwise: fields of a `ReadOptions`, for what is to be read otherwise than the run's graph was.
+    """
+    check_free(out)
+    record = read_record(run)
+    veil = Veil.load(run)
+    veil.device = device
+    encoding = _encoding(run, record)
+    named = is_named(graph)
+    reading = ReadOptions(**otherwise or {}) if named else _reading(record, graph, otherwise or {})
+    found = open_graph(graph, reading, root, encoding=encoding)
+    warnings = [*origin_of(found).differences, *_unlike(record, found, encoding)]
+    z, kept_codes = veil.transform(found), None
+    seen = TrainedOn.read(run)
+    not_recorded = seen.not_recorded((veil.utility, *veil.secrets))
+    warnings += [
+        f"The run does not say which {what} it was trained on, so that they may be asked for." for what in not_recorded
+    ]
+    parts = _parts(veil, found, seen)
+    matched_by = "labels" if veil.utility == "links" else veil.utility
+    certificates = {
+        secret: None if parts.split is None else certificate_of(z, found, parts.split, secret, matched_by)
+        for secret in parts.secrets
+    }
+    results = {
+        "scores": _scores(veil, found, parts, z),
+        "graph": graph if named else str(Path(graph).expanduser().resolve()),
+        "reading": None if named else asdict(origin_of(found).reading),
+        "encoding": record["encoding"],
+        "features": summary(found),
+        "ids_digest": ids_digest(node_ids(found)),
+        "unknown": unknown_counts(found, parts.targets),
+        "audited_as": audited_as(z),
+        "certificates": {
+            secret: one and one.to_dict() | {"sentence": one.sentence} for secret, one in certificates.items()
+        },
+        "split": "proportional",
+        "targets": parts.targets or ["links"],
+        "graph_digest": digest(found),
+        "split_digest": "" if parts.split is None else parts.split.digest(),
+        "message_edges": "all",
+        "embedded": {"run": sha256(run / "model.safetensors"), "warnings": warnings, "not_recorded": not_recorded},
+    }
+    if veil.objective == CODES:
+        kept_codes = veil.adopt(found)
+    with hold_run(out):
+        check_free(out)
+        write_embeddings(out, node_ids(found), z)
+        seen.write(out)
+        veil.save(out, results)
+    return Embedded(out, z, _known(run, found), parts.secrets, parts.unseen, tuple(warnings), kept_codes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What can be asked of a graph.
+
+    Args:
+        targets: that it has. asked: those of them of which enough is new to the encoder. secrets: among these.
+        unseen: why not the others.
+    """
+
+    targets: list[str]
+    asked: list[str]
+    secrets: tuple[str, ...]
+    unseen: tuple[str, ...]
+    split: Split | None
+
+
+def _parts(veil: Veil, graph: Data, seen: TrainedOn) -> _Parts:
+    faults = {name: _fault(graph, name) for name in (veil.utility, *veil.secrets)}
+    targets = [name for name, fault in faults.items() if fault is None]
+    try:
+        split = Split.proportional(graph, veil.seed, message_edges="all", targets=targets or ["links"])
+    except GraphveilError as error:
+        return _Parts(targets, [], (), tuple(_unaudited(name, str(error)) for name in veil.secrets), None)
+    split = exclude_trained(split, graph, seen)
+    faults |= {name: too_few(graph, split, name) for name in targets}
+    asked = [name for name, fault in faults.items() if fault is None]
+    unseen = tuple(_unaudited(name, str(faults[name])) for name in veil.secrets if name not in asked)
+    return _Parts(targets, asked, tuple(name for name in veil.secrets if name in asked), unseen, split)
+
+
+def _fault(graph: Data, name: str) -> str | None:
+    """Why a target cannot be asked for here."""
+    if name == "links":
+        return None
+    try:
+        classes = node_classes(graph, name)
+    except GraphveilError as error:
+        return str(error)
+    different = classes[classes != UNKNOWN].unique().numel()
+    return None if different > 1 else f"{different} of its classes is known here, and two are needed."
+
+
+def _unaudited(name: str, fault: str) -> str:
+    return f"{name} {'were' if name in ('links', 'labels') else 'was'} not audited: {fault}"
+
+
+def _scores(veil: Veil, graph: Data, parts: _Parts, z: Tensor) -> dict[str, Any]:
+    """The utility's own head on this graph, and the adversaries if none of their secrets is missing.
+
+    Where links are kept, messages pass along a part of them alone here: the links that are scored must be new.
+    """
+    if parts.split is None or veil.utility not in parts.asked:
+        return {"utility": None, "utility_metric": None, "utility_chance": None, "secrets": []}
+    split = parts.split
+    if veil.utility == "links":
+        split = replace(split, message_edges="train")
+        z = veil.transform(graph, split)
+    if not parts.unseen:
+        return asdict(veil.score(graph, split))
+    utility = utility_target(veil.utility, graph, [split], torch.device("cpu"))
+    if veil.objective == CODES:
+        return asdict(score_codes(veil.codes(graph, split), veil.book, utility, {}))
+    value = float(read_target(utility, veil.modules_["utility"].cpu(), z, utility.test))
+    chance = float(guessing(utility, utility.test))
+    return {"utility": value, "utility_metric": utility.metric, "utility_chance": chance, "secrets": []}
+
+
+def _reading(record: Mapping[str, Any], graph: str, given: Mapping[str, Any]) -> ReadOptions:
+    """As the run's graph was read, but for what is given; its own table of nodes and its bins are not this graph's.
+
+    Nor are the names of its columns where one is of tables, and the other a file of one piece.
+    """
+    before = ReadOptions() if record["reading"] is None else ReadOptions(**record["reading"])
+    if are_tables(Path(record["graph"])) != are_tables(Path(graph).expanduser()):
+        before = replace(before, source=None, target=None, id=None, label=None)
+    nodes = {"nodes": str(Path(given["nodes"]).expanduser().resolve())} if given.get("nodes") else {}
+    return replace(before, **{"nodes": None, "bins": {}} | dict(given) | nodes)
+
+
+def _encoding(run: Path, record: Mapping[str, Any]) -> Encoding | None:
+    """How the run's columns became features; None where it had a graph that was not read from tables."""
+    try:
+        encoding = None if record["encoding"] is None else Encoding.from_plain(record["encoding"])
+        learned = record["reading"] is not None and record["reading"].get("missing") == "embedding"
+    except (KeyError, TypeError, AttributeError) as error:
+        raise GraphveilError(f"{run} does not say how its features were made ({error}): train it again.") from error
+    if learned and (encoding is None or not encoding.columns):
+        raise GraphveilError(
+            f"{run} has learned features of its own for each of its nodes, so that its encoder knows nothing of others:"
+            " train it again on this graph, or with --missing degree."
+        )
+    return encoding
+
+
+def _unlike(record: Mapping[str, Any], graph: Data, encoding: Encoding | None) -> list[str]:
+    try:
+        return differences(record["features"], graph, encoding or Encoding())
+    except (KeyError, TypeError, ValueError):
+        return ["The run does not say what its features looked like, so that nothing can be compared."]
+
+
+def _known(run: Path, graph: Data) -> int:
+    """Nodes whose ids the run has too."""
+    try:
+        before = pq.read_table(run / "embeddings.parquet", columns=["id"])["id"].combine_chunks()
+        ids = node_ids(graph)
+        return int(pc.sum(pc.is_in(ids.cast("string"), value_set=before.cast("string"))).as_py() or 0)
+    except (OSError, ValueError, KeyError):
+        return 0

@@ -1,0 +1,90 @@
+"""Controls that depend on the graph alone are attacked once."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from torch_geometric.data import Data
+
+import graphveil as gv
+from graphveil.auditing import nodes, panel
+from graphveil.auditing.attacks import Answers, Attack, Need
+from graphveil.auditing.cache import AnswerCache
+from graphveil.auditing.learners import Rows
+from graphveil.auditing.panel import Effort, Task, run
+from graphveil.auditing.secret import Secret, node_secret
+from graphveil.files import write_tensors
+
+
+class Counting:
+    """An attack that says how often it was run."""
+
+    name, cost = "counting", 1.0
+    needs: tuple[Need, ...] = ("z", "secrets")
+    runs = 0
+
+    def __call__(self, z: Rows, secret: Any, seed: int) -> Answers:
+        self.runs += 1
+        found: Answers = nodes.quick()[0](z, secret, seed)
+        return found
+
+
+def test_a_control_is_attacked_once_and_the_embeddings_every_time(
+    town: Data, town_split: gv.Split, tmp_path: Path
+) -> None:
+    secret = node_secret(town, town_split, "coin", 0)
+    rows = np.random.default_rng(0).normal(size=(1500, 3)).astype(np.float32)
+    attack, ours = Counting(), AnswerCache(tmp_path, "this graph and split")
+
+    def findings(rows: Rows, cache: AnswerCache = ours) -> list[Answers]:
+        tasks = [Task(subject, attack, rows) for subject in ("embeddings", "raw features")]
+        return [finding.answers for finding in run(tasks, secret, 0, Effort(), cache)[0]]
+
+    first, second = findings(rows), findings(rows)
+    assert attack.runs == 3, "the embeddings twice, the control once"
+    assert all((a.test == b.test).all() and (a.val == b.val).all() for a, b in zip(first, second, strict=True))
+    findings(rows + 1)
+    assert attack.runs == 5, "other rows are another control"
+    findings(rows, AnswerCache(tmp_path, "another split"))
+    assert attack.runs == 7
+    for file in tmp_path.iterdir():
+        file.write_bytes(file.read_bytes()[:-8])
+    findings(rows)
+    assert attack.runs == 9, "a torn file is not believed"
+    fewer = {"val": torch.zeros(3, 2), "test": torch.zeros(3, 2)}
+    for file in tmp_path.iterdir():
+        write_tensors(file, fewer)
+    findings(rows)
+    assert attack.runs == 11, "nor is one with other answers than those asked for"
+
+
+def test_the_cache_of_a_full_audit_is_of_one_secret_split_and_seed(
+    town: Data, town_split: gv.Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    class Noting(AnswerCache):
+        def read(self, subject: str, attack: Attack, rows: Rows, secret: Secret) -> Answers | None:
+            asked.append(self.about)
+            return super().read(subject, attack, rows, secret)
+
+    def few(*_: object) -> list[Attack]:
+        return [one for one in nodes.panel() if one.name == "boosted trees, all"]
+
+    monkeypatch.setattr(panel, "AnswerCache", Noting)
+    monkeypatch.setattr(panel, "resolve_panel", few)
+    z, other = np.random.default_rng(0).normal(size=(1500, 3)), gv.Split.proportional(town, 3, message_edges="all")
+    for split, name, seed in (
+        (town_split, "coin", 0),
+        (town_split, "labels", 0),
+        (other, "coin", 0),
+        (other, "coin", 1),
+    ):
+        gv.audit(z, town, split, name, seed=seed, effort=Effort(cache=tmp_path))
+    assert len(set(asked)) == 4
+    before = len(asked)
+    gv.audit(z, town, town_split, "coin", [LogisticRegression()], effort=Effort(cache=tmp_path))
+    assert len(asked) == before, "attacks of one's own have no names to go by"

@@ -1,0 +1,345 @@
+"""Codes: no attack on z alone is above the certificate, leaks are seen by both, and what z adds to the features."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import logit
+from torch_geometric.data import Data
+
+import graphveil as gv
+from graphveil.auditing import Answers, Audit, Context, Finding, Utility, links, nodes
+from graphveil.auditing.attacks import CLASSES_AND_FEATURES, Attack, by_row
+from graphveil.auditing.certify import certificate_of, limits_on_test
+from graphveil.auditing.finding import together
+from graphveil.auditing.learners import Rows
+from graphveil.auditing.metrics import auc, auc_difference
+from graphveil.auditing.panel import Task, classes_and_features
+from graphveil.auditing.secret import LinkSecret, NodeSecret, link_secret, node_secret
+from graphveil.codes import ClassCertificate, LinkCertificate
+from graphveil.codes.tables import Integers
+
+CODES = 200
+USEFUL = Context(utility=Utility("links", 0.9, 0.5, 1000))
+ALL = [attack for attack in nodes.panel() if attack.name.endswith("all") and "graph" not in attack.needs]
+METRICS = {
+    "accuracy": "headline",
+    "balanced_accuracy": "balanced",
+    "auc": "headline",
+    "class_matched_auc": "matched",
+}
+FAST = ("k nearest neighbours, all", "label propagation over predicted links, all")
+
+
+@pytest.fixture(scope="module")
+def village() -> tuple[Data, gv.Split]:
+    """240 nodes, so that luck is large, with a coin and three classes."""
+    spec = gv.GraphSpec(num_nodes=240, num_edges=900, num_features=12, num_classes=3)
+    graph = gv.generate(spec, seed=4)
+    graph.coin = torch.from_numpy(np.random.default_rng(5).integers(0, 2, 240))
+    return graph, gv.Split.proportional(graph, seed=2, message_edges="all")
+
+
+def rows_of(codes: Integers, seed: int = 0) -> Rows:
+    """A random row for each code."""
+    random = np.random.default_rng(seed)
+    return random.normal(size=(int(codes.max()) + 1, int(random.integers(1, 20)))).astype(np.float32)[codes]
+
+
+def random_codes(num_nodes: int, seed: int) -> Integers:
+    """Often 2 to 4, else up to as many as a certificate may have; equally frequent or not."""
+    random = np.random.default_rng(seed)
+    count = random.choice([2, 3, 4, int(random.integers(5, num_nodes // 5 + 1))])
+    drawn = random.choice(count, num_nodes, p=random.dirichlet(np.full(count, random.choice([0.5, 10.0]))))
+    drawn[:2] = 0, 1
+    return np.unique(drawn, return_inverse=True)[1].astype(np.int64)
+
+
+def trained_like(graph: Data, seed: int) -> Integers:
+    """The signs of a few directions of the features, averaged over the neighbours: they tell links and some classes."""
+    x, (source, target) = graph.x.to_dense().numpy(), graph.edge_index.numpy()
+    total = np.zeros_like(x)
+    np.add.at(total, target, x[source])
+    smooth = x + total / np.maximum(np.bincount(target, minlength=len(x)), 1)[:, None]
+    side = (smooth - smooth.mean(axis=0)) @ np.random.default_rng(seed).normal(size=(x.shape[1], 4)) > 0
+    return np.asarray(side @ [1, 2, 4, 8], dtype=np.int64)
+
+
+def found_by(attacks: list[Attack], z: Rows, secret: NodeSecret | LinkSecret) -> list[Finding]:
+    findings = [Task("embeddings", attack, z)(secret, seed=0) for attack in attacks]
+    return [*findings, *together(findings)]
+
+
+def check_below(findings: list[Finding], codes: Integers, secret: NodeSecret | LinkSecret) -> None:
+    """Exactly: the best rule on these very examples bounds every rule."""
+    for metric, limit in limits_on_test(codes, secret).items():
+        for finding in findings:
+            estimate = getattr(finding, METRICS[metric])
+            assert estimate.value <= limit + 1e-12, (finding.attack, metric)
+
+
+# ----- never above the certificate ------------------------------------------------------------------------------------
+
+
+def test_no_node_attack_is_above_the_certificate_of_the_same_nodes(village: tuple[Data, gv.Split]) -> None:
+    """The table, and two attacks that choose among equally near neighbours by chance."""
+    secrets = [node_secret(*village, name, 0) for name in ("coin", "labels")]
+    by_chance = [attack for attack in ALL if attack.name in FAST]
+    for seed in range(CODES):
+        codes, secret = random_codes(240, seed), secrets[seed % 2]
+        attacks = [*nodes.counting(), *by_chance[seed % 4 > 0 :]]
+        check_below(found_by(attacks, rows_of(codes, seed), secret), codes, secret)
+
+
+def test_nor_is_any_other(village: tuple[Data, gv.Split]) -> None:
+    codes, secret = trained_like(village[0], 0), node_secret(*village, "labels", 0)
+    found = found_by([*nodes.counting(), *ALL], rows_of(codes), secret)
+    check_below(found, codes, secret)
+    audit = Audit(secret, found, {}, context=USEFUL, limits=limits_on_test(codes, secret))
+    assert "attack above certificate" not in {flag.name for flag in audit.flags}
+
+
+def test_no_link_attack_is_above_the_certificate_of_the_same_pairs(village: tuple[Data, gv.Split]) -> None:
+    secret = link_secret(*village, 0)
+    quick = [attack for attack in [*links.counting(), *links.panel(secret)] if attack.cost < 2]
+    assert len(quick) == 10
+    for seed in range(12):
+        codes = trained_like(village[0], seed) if seed % 4 == 0 else random_codes(240, seed)
+        check_below(found_by(quick, rows_of(codes, seed), secret), codes, secret)
+    codes = trained_like(village[0], 0)
+    check_below(found_by(links.quick()[-2:], rows_of(codes), secret), codes, secret)
+
+
+def test_an_attack_that_knows_more_than_z_is_flagged(village: tuple[Data, gv.Split]) -> None:
+    """It says that it sees z alone, and answers with the secret."""
+
+    class Cheat:
+        name, needs, cost = "cheat", ("z",), 1.0
+
+        def __call__(self, z: Any, secret: Any, seed: int) -> Answers:  # noqa: ARG002
+            return Answers(*(np.log(0.01 + 0.98 * np.eye(2)[part.y]) for part in (secret.val, secret.test)))
+
+    codes = random_codes(240, 1)
+    found = gv.audit(rows_of(codes), *village, "coin", attacks=[Cheat()])
+    flag = next(flag for flag in found.flags if flag.name == "attack above certificate")
+    limit = limits_on_test(codes, found.secret)["accuracy"]
+    assert (
+        f"cheat has accuracy 100.00 on the test part, where the distinct rows of z allow {100 * limit:.2f}"
+        in flag.sentence
+    )
+    assert "attack above certificate" in str(found)
+
+
+def test_examples_with_equal_rows_get_the_mean_of_their_answers(village: tuple[Data, gv.Split]) -> None:
+    secret = node_secret(*village, "coin", 0)
+    z = np.zeros((240, 1), dtype=np.float32)
+    z[secret.test.index[:2]] = 1
+    answers = by_row(Answers(np.eye(2)[secret.val.y], np.eye(2)[secret.test.y]), z, secret)
+    np.testing.assert_allclose(answers.test[:2], np.tile(np.eye(2)[secret.test.y[:2]].mean(axis=0), (2, 1)))
+    np.testing.assert_allclose(answers.test[2:], np.tile(np.eye(2)[secret.test.y[2:]].mean(axis=0), (118, 1)))
+    pairs = link_secret(*village, 0)
+    score = np.arange(len(pairs.test.y), dtype=float)
+    tied = by_row(Answers(np.zeros(len(pairs.val.y)), score), z, pairs)
+    first = z[pairs.test.index[0], 0] + z[pairs.test.index[1], 0]
+    for cell in np.unique(first):
+        np.testing.assert_allclose(tied.test[first == cell], score[first == cell].mean())
+
+
+# ----- leaks ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_planted_leak_is_seen_by_certificate_and_panel(town: Data, town_split: gv.Split) -> None:
+    """Of ten codes, each is shared by both sides of the coin in nine parts to one."""
+    random = np.random.default_rng(0)
+    side = np.where(random.random(1500) < 0.9, town.coin.numpy(), 1 - town.coin.numpy())
+    codes = 5 * side + random.integers(0, 5, 1500)
+    found = gv.audit(rows_of(codes), town, town_split, "coin", attacks="quick", context=USEFUL)
+    right = float((side == town.coin.numpy()).mean())
+    assert isinstance(found.certificate, ClassCertificate)
+    assert found.certificate.accuracy == pytest.approx(right, abs=1e-12)
+    table = next(finding for finding in found.findings if finding.attack == "table of distinct rows")
+    on_test = float((side == town.coin.numpy())[found.secret.test.index].mean())
+    assert table.headline.value == pytest.approx(on_test, abs=1e-12)
+    assert found.limits["accuracy"] == pytest.approx(on_test, abs=1e-12)
+    assert found.verdict == "leaks"
+    written = found.to_dict()
+    assert written["certificate"]["sentence"] == found.certificate.sentence
+    assert written["certificate"]["rows"][0] == ["this release", *found.certificate.rows()[0][1:]]
+    assert written["certificate"]["not_covered"]
+    assert written["certificate_on_test"] == found.limits
+    text = " ".join(str(found).split())
+    assert f"names the coin of at most {np.ceil(1000 * right - 1e-9) / 10:.1f} % of" in text
+    assert "3.32 bits a node, from 10 codes in use" in text
+
+
+def test_planted_links_are_seen_by_certificate_and_panel() -> None:
+    """Six groups in a ring: links only between neighbouring groups, which no distance between random rows follows."""
+    random, group = np.random.default_rng(0), np.arange(600) % 6
+    u, v = random.integers(0, 600, (2, 30_000))
+    ring = (group[u] + 1) % 6 == group[v]
+    graph = Data(x=torch.ones(600, 1), edge_index=torch.from_numpy(np.stack([u, v])[:, ring]))
+    split = gv.Split.proportional(graph, 0, message_edges="all", targets=("links",))
+    found = gv.audit(rows_of(group), graph, split, "links", attacks=links.counting(), context=USEFUL)
+    assert isinstance(found.certificate, LinkCertificate)
+    assert found.certificate.auc > 0.83
+    assert found.strongest.headline.value == pytest.approx(found.certificate.auc, abs=0.03)
+    assert found.strongest.headline.value <= found.limits["auc"] + 1e-12
+
+
+@pytest.mark.parametrize(("count", "learns"), [(4, False), (60, True)])
+def test_the_quick_panel_only_counts_where_known_examples_fill_the_table(
+    town: Data, town_split: gv.Split, count: int, learns: bool
+) -> None:
+    """Both ways read what ten learners would; a control that is not discrete is attacked by learners as ever."""
+    random = np.random.default_rng(1)
+    codes = 2 * random.integers(0, count // 2, 1500) + np.where(random.random(1500) < 0.8, town.coin.numpy(), 0)
+    z, control = rows_of(codes), random.normal(size=(1500, 3))
+    found = gv.audit(z, town, town_split, "coin", "quick", controls={"noise": control})
+    assert ("MLP, all" in {finding.attack for finding in found.findings}) == learns
+    assert "table of distinct rows" in {finding.attack for finding in found.findings}
+    assert found.strongest.headline.value > 0.85
+    assert "MLP, all" in {finding.attack for finding in found.controls["noise"]}
+
+
+def test_an_embedding_that_is_not_discrete_has_no_certificate(town: Data, town_split: gv.Split) -> None:
+    z = np.random.default_rng(0).normal(size=(1500, 3))
+    assert certificate_of(z, town, town_split, "coin") is None
+    assert certificate_of(np.ones((1500, 2)), town, town_split, "coin") is None
+    found = gv.audit(z, town, town_split, "coin", attacks="quick")
+    assert found.certificate is None
+    assert "table of distinct rows" not in {finding.attack for finding in found.findings}
+    written = found.to_dict()
+    assert written["certificate"] is written["certificate_on_test"] is written["with_features"] is None
+
+
+# ----- attackers who hold the features --------------------------------------------------------------------------------
+
+
+def holding_features(z: Rows, x: Rows, secret: NodeSecret | LinkSecret) -> Audit:
+    """The audit of the attackers with the features, beside the same without z and the table of the codes."""
+    if isinstance(secret, LinkSecret):
+        attacks, table = links.with_features()[1:], links.counting()
+        panel: list[Attack] = [replace(links.panel(secret)[-1], twice=False)]  # type: ignore[type-var]
+    else:
+        attacks, table, panel = nodes.with_features(z.shape[1]), nodes.counting(), nodes.panel()
+    alone = [attack for attack in panel if f"{attack.name}, with features" in {one.name for one in attacks}]
+    both = np.concatenate([z, x], axis=1).astype(np.float32)
+    found = [Task("embeddings", attack, both)(secret, 0) for attack in attacks]
+    control = [Task("raw features", attack, x)(secret, 0) for attack in alone]
+    return Audit(secret, [*found_by(table, z, secret), *found], {"raw features": control}, context=USEFUL)
+
+
+@pytest.fixture(scope="module")
+def features(town: Data) -> Rows:
+    """Twenty columns, of which the first is a fair bit."""
+    x = np.random.default_rng(8).normal(size=(1500, 20)).astype(np.float32)
+    x[:, 0] = np.random.default_rng(9).integers(0, 2, 1500)
+    return x
+
+
+def test_a_code_that_is_the_secret_xor_a_feature(town: Data, town_split: gv.Split, features: Rows) -> None:
+    """The documented limit of a certificate: the code tells nothing, and everything beside the feature."""
+    secret, bit = node_secret(town, town_split, "coin", 0), features[:, 0].astype(np.int64)
+    codes = 2 * np.random.default_rng(1).integers(0, 2, 1500) + (bit ^ town.coin.numpy())
+    z = rows_of(codes)
+    certificate = certificate_of(z, town, town_split, "coin")
+    assert isinstance(certificate, ClassCertificate)
+    assert certificate.accuracy - certificate.majority < 0.02
+    found = holding_features(z, features, secret)
+    assert found.strongest.attack == "table of distinct rows"
+    assert found.strongest.headline.low < secret.chance
+    assert found.excess_with_features is not None
+    assert found.excess_with_features.low > 0.4
+    assert found.verdict == "leaks"
+    assert any("to what the features tell" in sentence for sentence in found.leak_reasons)
+    written = found.to_dict()["with_features"]
+    assert set(written) == {"attack", "metric", "value", "ci", "excess"}
+    assert written["value"] > 0.95
+    assert written["excess"]["value"] == found.excess_with_features.value
+    assert f"z adds +{100 * found.excess_with_features.value:.1f}" in " ".join(str(found).split())
+
+
+def test_noise_adds_nothing_to_the_features(town: Data, town_split: gv.Split) -> None:
+    """Features that tell the labels well, and codes unrelated to them: for a class and for links."""
+    x = (np.eye(4)[town.y.numpy()] + 0.7 * np.random.default_rng(3).normal(size=(1500, 4))).astype(np.float32)
+    z = rows_of(random_codes(1500, 2) % 12)
+    for secret in (node_secret(town, town_split, "labels", 0), link_secret(town, town_split, 0)):
+        found = holding_features(z, x, secret)
+        assert found.with_features is not None
+        assert found.with_features.headline.low > secret.chance + 0.1
+        assert found.excess_with_features is not None
+        assert found.excess_with_features.covers(0.0)
+        assert found.excess_with_features.half < 0.04
+        assert not any("features tell" in sentence for sentence in found.leak_reasons)
+
+
+def test_true_classes_and_features_are_a_control_of_links(town: Data, town_split: gv.Split) -> None:
+    """Codes that are the true classes read as much as the control does; noise reads less."""
+    secret, x = link_secret(town, town_split, 0), np.random.default_rng(3).normal(size=(1500, 4)).astype(np.float32)
+    (control,) = (task(secret, 0) for task in classes_and_features(secret, x)[1:])
+    assert control.subject == CLASSES_AND_FEATURES
+    excess = []
+    for codes in (town.y.numpy(), random_codes(1500, 2) % 12):
+        both = np.concatenate([rows_of(codes), x], axis=1).astype(np.float32)
+        held = Task("embeddings", links.with_features()[1], both)(secret, 0)
+        found = Audit(secret, [held], {CLASSES_AND_FEATURES: [control]}, context=USEFUL)
+        assert found.classes_and_features is control
+        assert found.excess_over_classes is not None
+        assert found.excess_over_classes.value == pytest.approx(held.headline.value - control.headline.value)
+        excess.append(found.excess_over_classes)
+    assert found.floor is not None
+    assert found.equal_classes is not None
+    assert control.headline.value == pytest.approx(found.floor.value, abs=0.03)
+    assert abs(excess[0].value) < 0.02
+    assert excess[1].high < -0.1
+    unknown = replace(secret, classes=None)
+    assert classes_and_features(unknown, x) == classes_and_features(node_secret(town, town_split, "coin", 0), x) == []
+    assert replace(found, secret=unknown).equal_classes is None
+
+
+def test_an_unknown_class_is_no_class_of_the_control(town: Data, town_split: gv.Split) -> None:
+    secret = link_secret(town, town_split, 0)
+    assert secret.classes is not None
+    classes = np.where(np.arange(1500) < 10, -1, secret.classes)
+    rows = classes_and_features(replace(secret, classes=classes), np.zeros((1500, 1), np.float32))[0].rows
+    assert rows.shape == (1500, 4 + 1)
+    assert (rows[:10] == rows[0]).all()
+    assert len(np.unique(rows, axis=0)) == 5
+
+
+def test_comparing_two_classes_for_equality(town: Data, town_split: gv.Split) -> None:
+    """Its AUC is 1/2 + (share of links - share of non-links with equal classes) / 2."""
+    secret = link_secret(town, town_split, 0)
+    found = Audit(secret, [], {}, context=USEFUL)
+    y = town.y.numpy()[secret.test.index]
+    same = y[0] == y[1]
+    linked = secret.test.y == 1
+    assert found.equal_classes is not None
+    assert found.floor is not None
+    assert found.equal_classes.value == pytest.approx(0.5 + (same[linked].mean() - same[~linked].mean()) / 2)
+
+
+def test_the_difference_of_two_areas() -> None:
+    """Its interval is that of the AUC where the other score tells nothing, and none where both are the same."""
+    random = np.random.default_rng(0)
+    y, pairs = np.repeat([1, 0], 300), random.integers(0, 200, (2, 600))
+    score, flat = y + random.normal(size=600), np.zeros(600)
+    alone, over_flat = auc(score, y, pairs), auc_difference(score, flat, y, pairs)
+    assert over_flat.value == pytest.approx(alone.value - 0.5, abs=1e-12)
+    on_logits = (logit(alone.high) - logit(alone.low)) / 2
+    assert over_flat.half == pytest.approx(on_logits * alone.value * (1 - alone.value), rel=1e-9)
+    same = auc_difference(score, 3 * score + 1, y, pairs)
+    assert (same.value, same.half) == (0.0, 0.0)
+
+
+def test_the_interval_of_a_difference_covers_nothing_as_often_as_it_says() -> None:
+    """Two scores that are equally good, 400 times: both hold the same signal and noise of their own."""
+    random, covered = np.random.default_rng(1), 0
+    y, pairs = np.repeat([1, 0], 100), random.integers(0, 400, (2, 200))
+    for _ in range(400):
+        signal = y + random.normal(size=200)
+        one, other = (signal + random.normal(size=200) for _ in range(2))
+        covered += auc_difference(one, other, y, pairs).covers(0.0)
+    assert 0.92 <= covered / 400 <= 0.98

@@ -1,0 +1,374 @@
+"""What is derived from raw answers: the choice of the strongest, flags, verdict, files."""
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+import torch
+from torch_geometric.data import Data
+
+import graphveil as gv
+from graphveil.auditing import Answers, Audit, Context, Effort, Finding, Utility, links, nodes
+from graphveil.auditing.finding import together
+from graphveil.auditing.panel import raw_features
+from graphveil.auditing.secret import NodeSecret, node_secret
+from graphveil.data import UNKNOWN
+from graphveil.errors import GraphveilError
+from graphveil.files import is_sealed
+
+USEFUL = Context(utility=Utility("links", 0.9, 0.5, 1000))
+
+
+def noise(seed: int, columns: int = 8) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(1500, columns)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def secret(town: Data, town_split: gv.Split) -> NodeSecret:
+    return node_secret(town, town_split, "coin", 0)
+
+
+def finding(secret: NodeSecret, name: str, val: float, test: float) -> Finding:
+    """One that is right on the first `val` and `test` shares."""
+
+    def answers(y: np.ndarray, right: float) -> np.ndarray:
+        guess = np.where(np.arange(len(y)) < right * len(y), y, 1 - y)
+        return np.log(0.01 + 0.98 * np.eye(2)[guess])
+
+    raw = Answers(answers(secret.val.y, val), answers(secret.test.y, test))
+    return Finding("embeddings", name, ("z", "secrets"), secret, raw, 0.1)
+
+
+def test_the_strongest_is_chosen_on_validation_and_reported_on_test(secret: NodeSecret) -> None:
+    lucky, strong = finding(secret, "lucky", 0.6, 0.9), finding(secret, "strong", 0.8, 0.7)
+    found = Audit(secret, [lucky, strong], {}, context=USEFUL)
+    assert found.strongest is strong
+    assert found.strongest.headline.value == pytest.approx(0.7, abs=1e-3)
+    assert [attack["attack"] for attack in found.to_dict()["attacks"]] == ["lucky", "strong"]
+
+
+def test_who_holds_the_public_graph_has_a_line_of_its_own(secret: NodeSecret) -> None:
+    z, graph = finding(secret, "z", 0.5, 0.5), replace(finding(secret, "gnn", 0.9, 0.9), needs=("z", "graph"))
+    alone = replace(finding(secret, "alone", 0.85, 0.85), subject="public graph", needs=("graph",))
+    found = Audit(secret, [z, graph], {"public graph": [alone]}, context=USEFUL)
+    assert found.strongest is z
+    assert found.with_graph is graph
+    assert found.to_dict()["with_public_graph"]["excess"]["value"] == pytest.approx(0.05, abs=2e-3)
+    assert found.verdict == "leaks", "z adds five points to what the graph tells"
+    assert [sentence.split(":")[0] for sentence in found.leak_reasons] == ["gnn"]
+
+
+def test_whoever_reads_much_on_the_test_part_counts_though_another_was_chosen(secret: NodeSecret) -> None:
+    """In 750 tosses the luckiest of 20 is right 5.5 points above chance: 3.02 deviations of 1.83."""
+    chosen = [finding(secret, f"at chance {number}", 0.6, 0.5) for number in range(19)]
+    assert len(secret.test.y) == 750
+    for above, verdict in ((0.045, "protected"), (0.065, "leaks")):
+        found = Audit(secret, [*chosen, finding(secret, "other", 0.5, secret.chance + above)], {}, context=USEFUL)
+        assert found.strongest.headline.value == pytest.approx(0.5, abs=1e-3)
+        assert found.verdict == verdict
+        accuracy = [sentence for sentence in found.leak_reasons if ": accuracy" in sentence]
+        assert [sentence.split(":")[0] for sentence in accuracy] == (["other"] if verdict == "leaks" else [])
+
+
+def test_the_verdict(secret: NodeSecret) -> None:
+    found = Audit(secret, [finding(secret, "a", 0.7, 0.7)], {}, context=USEFUL)
+    assert found.verdict == "leaks"
+    assert found.leak_reasons[0] == f"a: accuracy {found.strongest.headline} is above {100 * secret.chance:.1f}"
+    assert found.leak_reasons[0] in str(found).replace("\n", " ")
+    assert Audit(secret, [finding(secret, "a", 0.5, 0.5)], {}, context=USEFUL).verdict == "protected"
+
+
+def test_a_leak_of_rare_classes_is_one_though_accuracy_does_not_show_it(town: Data, town_split: gv.Split) -> None:
+    """Nine in ten have class 0, and the others stand out a little: naming 0 is right as often as any attack."""
+    graph = town.clone()
+    random = np.random.default_rng(0)
+    rare = random.random(1500) < 0.1
+    graph.ill = torch.from_numpy(rare.astype(np.int64))
+    z = noise(1)
+    z[:, 0] += 0.8 * rare
+    found = gv.audit(z, graph, town_split, "ill", attacks="quick", context=USEFUL)
+    assert found.strongest.headline.low <= found.secret.chance
+    assert found.most_balanced is not None
+    assert found.most_balanced.balanced.low > 0.5
+    assert found.verdict == "leaks"
+    assert any("balanced accuracy" in sentence for sentence in found.leak_reasons)
+
+
+def names(found: Audit) -> set[str]:
+    return {flag.name for flag in found.flags}
+
+
+def test_every_flag_forbids_the_word_protected(town: Data, town_split: gv.Split, secret: NodeSecret) -> None:
+    chance = finding(secret, "a", 0.5, 0.5)
+    constant = replace(
+        chance, answers=Answers(*(np.tile(np.log([0.6, 0.4]), (len(part.y), 1)) for part in (secret.val, secret.test)))
+    )
+    few = replace(secret, test=replace(secret.test, index=secret.test.index[:100], y=secret.test.y[:100]))
+    useless = Context(utility=Utility("links", 0.51, 0.5, 1000))
+    z = noise(0)
+    z[:, 3] = 7
+    z[:, 5] = -2 * z[:, 1]
+    shaped = gv.audit(z, town, town_split, "coin", attacks="quick")
+    cases = {
+        "constant prediction": Audit(secret, [constant], {}, context=USEFUL),
+        "utility at chance": Audit(secret, [chance], {}, context=useless),
+        "too few examples": Audit(few, [finding(few, "a", 0.5, 0.5)], {}, context=USEFUL),
+        "attacks dropped": Audit(secret, [chance], {}, dropped=["MLP"], context=USEFUL),
+        "dead dimensions": shaped,
+        "duplicated dimensions": shaped,
+    }
+    cases |= {
+        "utility unknown": Audit(secret, [chance], {}),
+        "not the full panel": Audit(secret, [chance], {}, context=USEFUL, origin={"panel": "quick"}),
+    }
+    for name, found in cases.items():
+        assert name in names(found), name
+        assert found.verdict == "flagged"
+
+
+def test_a_leak_is_one_though_something_is_flagged_too(secret: NodeSecret) -> None:
+    assert Audit(secret, [finding(secret, "a", 0.9, 0.9)], {}).verdict == "leaks"
+
+
+def test_a_class_with_few_test_examples_is_flagged(town: Data, town_split: gv.Split) -> None:
+    graph = town.clone()
+    graph.ill = torch.zeros(1500, dtype=torch.long)
+    graph.ill[::80] = 1
+    found = gv.audit(noise(3), graph, town_split, "ill", attacks="quick", context=USEFUL)
+    assert any("one class" in flag.sentence for flag in found.flags if flag.name == "too few examples")
+
+
+def test_links_beyond_their_classes_are_a_leak_below_the_floor_too(town: Data, town_split: gv.Split) -> None:
+    """Linked nodes share a place that has nothing to do with their classes."""
+    source, target = town.edge_index.numpy()
+    z = noise(1, columns=30).astype(np.float64)
+    total = np.zeros_like(z)
+    np.add.at(total, target, z[source])
+    context = Context(utility=Utility("labels", 0.8, 0.3, 500))
+    found = gv.audit(z + total, town, town_split, "links", attacks=[links.Distance("cosine")], context=context)
+    assert found.class_matched is not None
+    assert found.class_matched.matched is not None
+    assert found.class_matched.matched.low > 0.5
+    assert found.verdict == "leaks"
+
+
+def test_the_floor_is_of_the_classes_that_are_kept(town: Data, town_split: gv.Split) -> None:
+    context = Context(utility=Utility("coin", 0.8, 0.5, 500))
+    panel = [links.Distance("cosine")]
+    of_coin = gv.audit(noise(1), town, town_split, "links", attacks=panel, context=context).floor
+    of_labels = gv.audit(noise(1), town, town_split, "links", attacks=panel).floor
+    assert of_coin is not None
+    assert of_labels is not None
+    assert of_coin.covers(0.5), "a coin tells no links"
+    assert of_labels.low > 0.6
+
+
+def test_the_floor_passes_over_nodes_of_unknown_class(town: Data, town_split: gv.Split) -> None:
+    """As some of Citeseer's are."""
+    graph = town.clone()
+    graph.y[town_split.spare_nodes[:5]] = UNKNOWN
+    graph.y[town_split.test_nodes[:20]] = UNKNOWN
+    panel = [links.Distance("cosine")]
+    known, partly = (gv.audit(noise(1), one, town_split, "links", attacks=panel).floor for one in (town, graph))
+    assert known is not None
+    assert partly is not None
+    assert partly.value == pytest.approx(known.value, abs=0.02)
+
+
+def test_an_attack_of_ones_own_need_not_answer_matched_pairs(town: Data, town_split: gv.Split) -> None:
+    class Own:
+        name, needs, cost = "own", ("z",), 1.0
+
+        def __init__(self, shape: int) -> None:
+            self.shape = shape
+
+        def __call__(self, z: np.ndarray, secret: Any, seed: int) -> Answers:  # noqa: ARG002
+            return Answers(np.arange(len(secret.val.y), dtype=float), np.arange(self.shape, dtype=float))
+
+    count = 2 * town_split.test_links.size(1)
+    found = gv.audit(noise(1), town, town_split, "links", attacks=[Own(count)])
+    assert found.class_matched is None
+    assert "class_matched_auc" not in found.to_dict()["attacks"][0]["metrics"]
+    with pytest.raises(
+        GraphveilError, match=f"attack 'own' answered test with float64 of shape .3,.: expected.*{count}"
+    ):
+        gv.audit(noise(1), town, town_split, "links", attacks=[Own(3)])
+
+
+def test_controls_are_run_and_their_names_are_their_own(town: Data, town_split: gv.Split) -> None:
+    found = gv.audit(noise(1), town, town_split, "coin", attacks="quick", controls={"other": noise(2)})
+    assert set(found.controls) == {"other"}
+    with pytest.raises(GraphveilError, match="'raw features', which is taken"):
+        gv.audit(noise(1), town, town_split, "coin", attacks="quick", controls={"raw features": noise(2)})
+
+
+def test_of_near_equals_the_ensemble_is_taken(secret: NodeSecret) -> None:
+    lucky, steady = finding(secret, "lucky", 0.71, 0.6), finding(secret, "the best together", 0.70, 0.68)
+    clear = finding(secret, "clear", 0.85, 0.84)
+    assert Audit(secret, [lucky, steady], {}).strongest is steady
+    assert Audit(secret, [lucky, steady, clear], {}).strongest is clear
+
+
+def test_an_auc_of_exactly_one_half_is_flagged(town: Data, town_split: gv.Split) -> None:
+    z = np.zeros((1500, 2))
+    z[:3] = 1  # not constant, but no test pair tells it apart
+    found = gv.audit(z, town, town_split, "links", attacks=[links.Distance("Euclidean")], context=Context(joint=0.5))
+    assert "joint AUC of exactly .5" in names(found)
+    tied = replace(
+        found.findings[0], answers=Answers(*(np.zeros(len(part.y)) for part in (found.secret.val, found.secret.test)))
+    )
+    assert "AUC of exactly .5" in names(Audit(found.secret, [tied], {}))
+
+
+def test_the_joint_adversary_beside_the_strongest(secret: NodeSecret) -> None:
+    found = Audit(secret, [finding(secret, "a", 0.8, 0.8)], {}, context=Context(joint=0.55))
+    assert found.gap == pytest.approx(0.25, abs=1e-3)
+    assert found.to_dict()["joint_adversary"]["value"] == 0.55
+    assert "a fresh one reads +25.0" in str(found)
+
+
+def test_three_together_are_at_least_as_steady(secret: NodeSecret) -> None:
+    """Three that err independently are better together than each alone."""
+    random = np.random.default_rng(0)
+
+    def one(name: str) -> Finding:
+        def answers(y: np.ndarray) -> np.ndarray:
+            return np.stack([np.zeros(len(y)), 2.0 * (2 * y - 1) + 2 * random.normal(size=len(y))], axis=1)
+
+        raw = Answers(answers(secret.val.y), answers(secret.test.y))
+        return Finding("embeddings", name, ("z",), secret, raw, 0.1)
+
+    alone = [one(name) for name in "abcd"]
+    (joined,) = together(alone)
+    assert joined.headline.value > max(finding.headline.value for finding in alone)
+
+
+def test_a_weak_one_does_not_outvote_a_strong_one(secret: NodeSecret) -> None:
+    strong, weak = finding(secret, "strong", 0.9, 0.9), finding(secret, "weak", 0.6, 0.6)
+    (both,) = together([weak, strong])
+    assert both.headline.value >= strong.headline.value - 0.01
+    assert both.validation.value >= strong.validation.value - 0.01
+    assert together([strong]) == [], "one alone is no ensemble"
+    assert together([]) == []
+
+
+def test_what_is_written_and_nothing_half(town: Data, town_split: gv.Split, tmp_path: Path) -> None:
+    z = noise(1)
+    z[:, 0] += 4 * town.coin.numpy()
+    found = gv.audit(z, town, town_split, "coin", attacks="quick")
+    found.save(tmp_path / "a" / "audit.json")
+    written = json.loads((tmp_path / "a" / "audit.json").read_text())
+    for key in (
+        "schema",
+        "secret",
+        "strongest",
+        "attacks",
+        "controls",
+        "floor",
+        "joint_adversary",
+        "mutual_information",
+    ):
+        assert key in written
+    assert set(written["strongest"]) == {"attack", "metric", "value", "ci", "upper"}
+    assert set(written["attacks"][0]["metrics"]) == {"accuracy", "balanced_accuracy", "macro_f1", "gain"}
+    assert written["origin"]["panel"] == "quick"
+    raw = (tmp_path / "a" / "audit.answers.safetensors").read_bytes()
+    assert hashlib.sha256(raw).hexdigest() == written["answers_sha256"]
+    assert is_sealed(written)
+    assert not is_sealed(written | {"verdict": "protected"})
+    answers = safetensors.numpy.load(raw)["embeddings/MLP, all/test"]
+    right = (answers.argmax(axis=1) == found.secret.test.y).mean()
+    mlp = next(attack for attack in written["attacks"] if attack["attack"] == "MLP, all")
+    assert right == pytest.approx(mlp["value"], abs=1e-12), "metrics can be had again from the raw answers"
+    assert sorted(file.name for file in (tmp_path / "a").iterdir()) == ["audit.answers.safetensors", "audit.json"]
+
+
+def test_the_same_seed_gives_the_same_audit_with_one_process_and_with_two(town: Data, town_split: gv.Split) -> None:
+    panel = [
+        attack for attack in nodes.panel() if attack.name in ("MLP, all", "boosted trees, all", "kernel machine, all")
+    ]
+    one, again, two = (
+        gv.audit(noise(1), town, town_split, "coin", attacks=panel, effort=Effort(jobs=jobs)) for jobs in (1, 1, 2)
+    )
+    for first, second, third in zip(one.findings, again.findings, two.findings, strict=True):
+        np.testing.assert_array_equal(first.answers.test, second.answers.test)
+        np.testing.assert_array_equal(first.answers.test, third.answers.test)
+
+
+def test_a_time_budget_keeps_the_cheap_and_names_what_it_dropped(town: Data, town_split: gv.Split) -> None:
+    seen: list[str] = []
+    effort = Effort(time_budget=0.0, on_attack=lambda name, done, total: seen.append(name))  # noqa: ARG005
+    found = gv.audit(noise(1), town, town_split, "links", effort=effort)
+    assert [finding.attack for finding in found.findings] == seen == ["cosine distance"]
+    assert "boosted trees on pairs" in found.dropped
+    assert "attacks dropped" in names(found)
+
+
+def test_panels_go_from_cheap_to_costly(town: Data, town_split: gv.Split) -> None:
+    from graphveil.auditing.secret import link_secret
+
+    for panel in (nodes.panel(), links.panel(link_secret(town, town_split, 0))):
+        costs = [attack.cost for attack in panel]
+        assert costs == sorted(costs)
+
+
+def test_raw_features_are_reduced_only_when_there_are_many(town: Data) -> None:
+    assert raw_features(town, 0).shape == (1500, 60)
+    wide = Data(x=torch.randn(200, 90))
+    assert raw_features(wide, 0).shape == (200, 64)
+    sparse = Data(x=torch.randn(200, 90).relu().neg().to_sparse_csr())
+    assert raw_features(sparse, 0).shape == (200, 64)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda z: z[:-1], "1499 rows and the graph has 1500 nodes"),
+        (lambda z: z[:, 0], r"shape \(1500,\)"),
+        (lambda z: z[:, :0], r"shape \(1500, 0\)"),
+        (lambda z: np.where(np.arange(1500)[:, None] == 3, np.nan, z), "nan in row 3, column 0"),
+        (lambda z: np.where(np.arange(1500)[:, None] == 3, np.inf, z), "inf in row 3, column 0"),
+        (lambda z: z.astype(str), "expected numbers"),
+    ],
+)
+def test_embeddings_that_cannot_be_are_refused(spoil, sentence: str, town: Data, town_split: gv.Split) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(GraphveilError, match=sentence):
+        gv.audit(spoil(noise(1).astype(np.float64)), town, town_split, "coin", attacks="quick")
+
+
+def test_secrets_that_cannot_be_are_refused(town: Data, town_split: gv.Split) -> None:
+    bad = town.clone()
+    bad.empty, bad.one = bad.coin * 0 - 1, bad.coin * 0
+    for name, sentence in (
+        ("gender", "the graph has no 'gender'"),
+        ("empty", "known for none"),
+        ("one", "one class only"),
+        ("x", "one class for each"),
+    ):
+        with pytest.raises(GraphveilError, match=sentence):
+            gv.audit(noise(1), bad, town_split, name)
+    with pytest.raises(GraphveilError, match="the split is for 1500 nodes"):
+        gv.audit(noise(1), gv.load("karate"), town_split, "labels")
+
+
+@pytest.mark.parametrize("name", ["folder", "link", ""])
+def test_an_audit_that_cannot_be_written_leaves_no_answers(secret: NodeSecret, tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("elsewhere")
+    found = Audit(secret, [finding(secret, "a", 0.7, 0.7)], {}, context=USEFUL)
+    with pytest.raises(GraphveilError, match="cannot"):
+        found.save(tmp_path / name if name else Path())
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["folder", "link"]
+
+
+@pytest.mark.parametrize("secret", ["coin", "links"])
+def test_one_row_for_all_nodes_is_a_collapse_and_never_protected(secret: str, town: Data, town_split: gv.Split) -> None:
+    found = gv.audit(np.ones((1500, 3)), town, town_split, secret, attacks="quick")
+    assert "collapsed" in [flag.name for flag in found.flags]
+    assert found.verdict == "flagged"
+    assert found.certificate is None

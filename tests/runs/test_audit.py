@@ -1,0 +1,181 @@
+"""`graphveil audit` on runs and on files."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graphveil as gv
+from graphveil.auditing import Effort
+from graphveil.errors import GraphveilError
+from graphveil.runs.audit import CONTROLS, REFITTED, audit_path, encoder_controls, read_record, audit_run, audit_embeddings_file
+from graphveil.runs.protect import protect
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of twenty rounds on the generated graph, whose secret is a node attribute."""
+    folder = tmp_path_factory.mktemp("run")
+    graph = gv.load("synthetic")
+    split = gv.Split.paper(graph, 3)
+    recipe = gv.Veil(objective="club").recipe.but(rounds=20, warmup=5, hidden_channels=16, out_channels=8)
+    veil = gv.Veil("links", "secret", objective="club", recipe=recipe, seed=3, device="cpu")
+    protect(veil, graph, split, folder / "a", source={"graph": "synthetic", "split": "paper"})
+    return folder / "a"
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Path:
+    shutil.copytree(finished, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_a_run_is_audited_with_what_it_knows(run: Path) -> None:
+    ((file, found),) = audit_run(run, attacks="quick").items()
+    assert file == run / "audit.json"
+    written = json.loads((run / "audit.json").read_text())
+    record = read_record(run)
+    assert written["secret"] == "secret"
+    assert written["joint_adversary"]["value"] == record["scores"]["secrets"][0]["value"]
+    assert written["certificate"] is record["certificates"]["secret"] is None, "2,000 nodes have 2,000 rows"
+    assert found.context.utility is not None
+    assert found.context.utility.value == record["scores"]["utility"]
+    z = np.load(run / "embeddings.npy")
+    graph = gv.load("synthetic")
+    split = gv.Split.paper(graph, 3)
+    again = gv.audit(z, graph, split, "secret", attacks="quick", seed=3)
+    assert again.strongest.headline == found.strongest.headline, "the run's own split was drawn again"
+
+
+def test_a_run_of_codes_has_a_certificate_and_no_adversary(tmp_path: Path) -> None:
+    graph = gv.load("synthetic")
+    recipe = gv.Veil(secret="secret").recipe.but(rounds=60, hidden_channels=16, out_channels=8)
+    veil = gv.Veil("links", "secret", tradeoff=0.9, recipe=recipe, seed=3, device="cpu")
+    source = {"graph": "synthetic", "split": "paper"}
+    run = protect(veil, graph, gv.Split.paper(graph, 3), tmp_path, source=source)
+    certificate = run.certificates["secret"]
+    assert certificate is not None
+    (found,) = audit_run(tmp_path, attacks="quick").values()
+    assert found.certificate == certificate
+    assert found.gap is None
+    assert "table of distinct rows" in [finding.attack for finding in found.findings]
+    written = json.loads((tmp_path / "audit.json").read_text())
+    recorded = read_record(tmp_path)["certificates"]["secret"]
+    assert recorded["sentence"] == certificate.sentence
+    assert recorded.items() <= written["certificate"].items()
+
+
+def test_another_secret_has_no_joint_adversary(run: Path) -> None:
+    ((file, found),) = audit_run(run, ["labels"], "quick").items()
+    assert file == run / "audit.labels.json", "the run's own secret keeps its place"
+    assert found.gap is None
+
+
+def test_the_controls_are_made_once(run: Path) -> None:
+    graph = gv.load("synthetic")
+    split = gv.Split.paper(graph, 3)
+    controls, notes = encoder_controls(run, graph, split)
+    assert notes == ()
+    assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
+    veil = gv.Veil.load(run)
+    plain = gv.Veil("links", "secret", tradeoff=1.0, objective="club", recipe=veil.recipe, seed=3, device="cpu")
+    assert controls["unprotected encoder"].equal(plain.fit(graph, split).transform(graph, split))
+    assert not controls["untrained encoder"].equal(controls["unprotected encoder"])
+    before = (run / CONTROLS).stat().st_mtime_ns
+    again, _ = encoder_controls(run, graph, split)
+    assert (run / CONTROLS).stat().st_mtime_ns == before
+    assert again["untrained encoder"].equal(controls["untrained encoder"])
+    (run / CONTROLS).write_bytes(b"torn")
+    assert encoder_controls(run, graph, split)[0]["untrained encoder"].equal(controls["untrained encoder"])
+    (run / "run.json").write_text((run / "run.json").read_text() + " ")
+    encoder_controls(run, graph, split)
+    assert (run / CONTROLS).stat().st_mtime_ns != before, "another run's controls are not this one's"
+    (run / "model.safetensors").write_bytes(b"torn")
+    nothing, notes = encoder_controls(run, graph, split)
+    assert nothing == {}
+    assert "no control by an encoder" in notes[0]
+
+
+def test_controls_stand_in_the_table(run: Path) -> None:
+    (found,) = audit_run(run, effort=Effort(time_budget=0.0)).values()
+    assert "attacks dropped" in {flag.name for flag in found.flags}
+    assert any("unprotected encoder" in name for name in found.dropped)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda run: (run / "run.json").unlink(), "not a finished run"),
+        (lambda run: (run / "run.json").write_text("{"), "not a finished run"),
+        (lambda run: (run / "run.json").write_text("[]"), "not a finished run"),
+        (lambda run: (run / "embeddings.npy").write_bytes(b""), "cannot be read as embeddings"),
+        (lambda run: np.save(run / "embeddings.npy", np.ones((3, 2))), "3 rows and the graph has 2000 nodes"),
+    ],
+)
+def test_a_run_that_cannot_be_audited_says_why(run: Path, spoil, sentence: str) -> None:  # type: ignore[no-untyped-def]
+    spoil(run)
+    with pytest.raises(GraphveilError, match=sentence):
+        audit_run(run, attacks="quick")
+    assert not (run / "audit.json").exists()
+
+
+def test_another_graph_or_split_is_noticed(run: Path) -> None:
+    record = json.loads((run / "run.json").read_text())
+    for key, sentence in (("graph_digest", "not the graph"), ("split_digest", "cannot be drawn again")):
+        (run / "run.json").write_text(json.dumps(record | {key: "0" * 64}))
+        with pytest.raises(GraphveilError, match=sentence):
+            audit_run(run, attacks="quick")
+
+
+def test_a_file_of_anybody_s(tmp_path: Path) -> None:
+    graph = gv.load("synthetic")
+    z = np.random.default_rng(0).normal(size=(2000, 4))
+    z[:, 1] += 3 * graph.secret.numpy()
+    np.save(tmp_path / "z.npy", z)
+    out = tmp_path / "deep" / "audit.json"
+    split = gv.Split.paper(graph, 0)
+    found = audit_embeddings_file(tmp_path / "z.npy", graph, split, "secret", 0, out, attacks="quick")
+    assert found.strongest.headline.value > 0.9
+    assert json.loads(out.read_text())["strongest"]["value"] == found.strongest.headline.value
+
+
+def test_the_embeddings_are_never_overwritten(tmp_path: Path) -> None:
+    graph = gv.load("synthetic")
+    split = gv.Split.paper(graph, 0)
+    for name, out in (("z.npy", "z.npy"), ("z.answers.safetensors", "z.json")):
+        with pytest.raises(GraphveilError, match="would overwrite the embeddings"):
+            audit_embeddings_file(tmp_path / name, graph, split, "secret", 0, tmp_path / out)
+
+
+def test_a_wrong_question_is_refused_before_anything_is_trained(run: Path) -> None:
+    for secrets, attacks, sentence in ((["gender"], None, "no 'gender'"), ((), "slow", "unknown panel")):
+        with pytest.raises(GraphveilError, match=sentence):
+            audit_run(run, secrets, attacks)
+    assert not (run / CONTROLS).exists()
+
+
+def test_every_secret_of_a_run_is_audited(tmp_path: Path) -> None:
+    graph = gv.load("synthetic")
+    targets = ("links", "secret", "labels")
+    split = gv.Split.paper(graph, 1, targets=targets)
+    recipe = gv.Recipe(rounds=6, hidden_channels=8, out_channels=4, evaluate_every=3, warmup=0)
+    veil = gv.Veil("links", targets[1:], objective="club", recipe=recipe, seed=1, device="cpu")
+    protect(veil, graph, split, tmp_path, source={"graph": "synthetic", "split": "paper"})
+    found = audit_run(tmp_path, attacks="quick")
+    assert [file.name for file in found] == ["audit.json", "audit.labels.json"]
+    joint = {told["secret"]: told["value"] for told in read_record(tmp_path)["scores"]["secrets"]}
+    for file, one in found.items():
+        written = json.loads(file.read_text())
+        assert written["joint_adversary"]["value"] == joint[written["secret"]] == one.context.joint
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "a b", "A", "\u00fc", "x" * 300, ".."])
+def test_a_name_never_leaves_the_folder(name: str, tmp_path: Path) -> None:
+    file = audit_path(tmp_path, name, ["labels"])
+    assert file.parent == tmp_path
+    assert re.fullmatch(r"audit\.[a-z0-9-]+\.json", file.name)
+    assert len(file.name) < 100
+    assert file != audit_path(tmp_path, f"{name} ", ["labels"]), "two names, two files"
