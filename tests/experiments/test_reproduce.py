@@ -18,7 +18,6 @@ import pytest
 import torch
 
 import graphveil as gv
-from graphveil import veil as veil_module
 from graphveil.auditing import Context, Utility, audit, links, nodes
 from graphveil.auditing.panel import Task, classes_and_features, raw_features
 from graphveil.codes import ClassCertificate, LinkCertificate
@@ -32,6 +31,7 @@ from graphveil.experiments.reproduce import Selection, batches, cells, run_cell,
 from graphveil.experiments.spec import NAMES, Experiment, load_experiment, papers_attacker, parse
 from graphveil.experiments.table1 import table1
 from graphveil.experiments.tables import Mean, Row, over_seeds
+from graphveil.veil import code_books, estimator, fitting
 from tests.experiments.made import PLAIN
 
 TINY = Cell(
@@ -342,14 +342,13 @@ def test_what_goes_wrong_inside_a_cell_is_one_sentence(tmp_path: Path) -> None:
 def test_a_gpu_trains_cells_in_batches_and_they_come_out_as_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The machine of this test need not have one: the CPU does the same work."""
     todo = [replace(TINY, seed=seed, tradeoff=tradeoff, rounds=2) for seed in (0, 1) for tradeoff in (0.5, 1.0)]
     other = replace(TINY, objective="codes", adversary=None, rounds=2)
     assert sorted(len(batch) for batch in batches([*todo, other])) == [1, 4]
     on_gpu = [replace(cell, device="cuda") for cell in [*todo, other]]
     assert on_gpu[0].key != todo[0].key
     assert on_gpu[0].key == replace(on_gpu[0], device="cuda:1").key, "which GPU is no matter"
-    monkeypatch.setattr(veil_module, "pick_device", lambda _: torch.device("cpu"))
+    _train_on_the_cpu(monkeypatch)
     assert run_missing(on_gpu, tmp_path / "batch", 1, nobody_looks) == []
     for cell, batched in zip(todo, on_gpu, strict=False):
         (trained,) = train([cell])
@@ -362,13 +361,19 @@ def test_a_gpu_trains_cells_in_batches_and_they_come_out_as_alone(
         assert (together["secrets"]["labels"]["map"] is None) == (cell.seed > 0)
 
 
+def _train_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever device is named: the machine of this test need not have it."""
+    for module in (code_books, estimator, fitting):
+        monkeypatch.setattr(module, "pick_device", lambda _: torch.device("cpu"))
+
+
 def test_one_bad_cell_does_not_cost_its_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fussy(batch: list[Cell]) -> list[Trained]:
         if any(cell.seed == 1 for cell in batch):
             raise GraphveilError("diverged")
         return train(batch)
 
-    monkeypatch.setattr(veil_module, "pick_device", lambda _: torch.device("cpu"))
+    _train_on_the_cpu(monkeypatch)
     monkeypatch.setattr(reproduce_module, "train", fussy)
     todo = [replace(TINY, seed=seed, device="cuda") for seed in range(3)]
     failed = run_missing(todo, tmp_path, 1, nobody_looks)
