@@ -16,9 +16,10 @@ from sklearn.tree import DecisionTreeClassifier
 import graphveil as gv
 from benchmarks.power.worlds import LEAKS, Rows, planted, secret_of
 from graphveil.auditing import Audit, Context, Effort, NodeSecret, Utility
-from graphveil.auditing.finding import together
+from graphveil.auditing.finding import ensemble
 from graphveil.auditing.metrics import Integers
-from graphveil.auditing.panel import on_embeddings, run
+from graphveil.auditing.panel import on_embeddings
+from graphveil.auditing.tasks import run
 
 USEFUL = Context(utility=Utility("links", 0.9, 0.5, 1000))
 NODES = 600
@@ -30,7 +31,7 @@ def read(z: Rows, secret: NodeSecret, seed: int) -> Audit:
     """An audit of z alone."""
     tasks = [task for task in on_embeddings(z, secret) if "graph" not in task.attack.needs]
     findings, _ = run(tasks, secret, seed, Effort())
-    return Audit(secret, [*findings, *together(findings)], {}, context=USEFUL)
+    return Audit(secret, [*findings, *ensemble(findings)], {}, context=USEFUL)
 
 
 def leak(kind: str, bayes: float, n: int, seed: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from graphveil.auditing.metrics import Integers
-from graphveil.auditing.secret import ENOUGH, FEW, FOLDS, NodeSecret, Queries, stratified
+from graphveil.auditing.secret import FEW, FOLDS, MIN_VALIDATION, NodeSecret, Queries, stratified
 
 Rows = NDArray[np.floating]
 World = tuple[Rows, Integers]
@@ -28,7 +28,7 @@ def secret_of(y: Integers, seed: int) -> NodeSecret:
         num_classes=classes,
         known={"few": Queries(few, y[few]), "all": known},
         fold=stratified(known.y, FOLDS, seed),
-        compared=min(FOLDS, math.ceil(FOLDS * ENOUGH / half)),
+        val_folds=min(FOLDS, math.ceil(FOLDS * MIN_VALIDATION / half)),
         test=Queries(index[half:], y[half:]),
         links=np.zeros((2, 0), dtype=np.int64),
         class_names=[f"class {number}" for number in range(classes)],

@@ -136,7 +136,7 @@ def test_everything_that_an_audit_found_is_there(show: Show) -> None:
     page = show(made.audit())
     assert table(page, "Every attack").cells()[0][0] == "★ the best together"
     attacks = table(page, "Attacks on the embeddings").cells()
-    assert [line[0] for line in attacks][:2] == ["the best together", "k nearest neighbours, few"]
+    assert [line[0] for line in attacks][:2] == ["ensemble", "k nearest neighbours, few"]
     assert attacks[0][2] == "33.1 [30.3, 36.1]"
     assert table(page, "Controls").cells() == [
         ["public graph", "label propagation", "85.6 [82.8, 88.6]", "85.6 [82.8, 88.6]"],
