@@ -12,6 +12,7 @@ import graphveil as gv
 from graphveil.auditing import learners, links, nodes, propagation
 from graphveil.auditing.attacks import Attack, scaled, standardised, whitened
 from graphveil.auditing.finding import Finding
+from graphveil.auditing.pairs import DISTANCES, MAX_COLUMNS, geometry
 from graphveil.auditing.secret import LinkSecret, NodeSecret, class_matched, link_secret, node_secret
 from graphveil.auditing.tasks import Task
 from graphveil.data.graph import encode_pairs
@@ -30,7 +31,7 @@ def town_links(town: Data, town_split: gv.Split) -> LinkSecret:
     return link_secret(town, town_split, 0)
 
 
-LINK_ATTACKS = [*(f"{measure} distance" for measure in links.DISTANCES), "agreement of predicted labels", "bilinear"]
+LINK_ATTACKS = [*(f"{measure} distance" for measure in DISTANCES), "agreement of predicted labels", "bilinear"]
 LINK_ATTACKS += ["pair-MLP", "boosted trees on pairs"]
 
 
@@ -191,8 +192,8 @@ def test_a_secret_beside_a_large_offset_is_found(town: Data, town_split: gv.Spli
 
 def test_pairs_of_very_wide_embeddings_are_described_by_principal_components() -> None:
     pairs = np.array([[0, 1], [2, 3]])
-    assert links.geometry(noise(1, columns=40))(pairs).shape == (2, 5 * 40 + 24)
-    assert links.geometry(noise(1, columns=400))(pairs).shape == (2, 3 * links.MAX_COLUMNS + 24)
+    assert geometry(noise(1, columns=40))(pairs).shape == (2, 5 * 40 + 24)
+    assert geometry(noise(1, columns=400))(pairs).shape == (2, 3 * MAX_COLUMNS + 24)
 
 
 def test_the_row_of_a_known_node_does_not_contain_its_own_class(coin: NodeSecret) -> None:

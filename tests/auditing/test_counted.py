@@ -171,7 +171,7 @@ def test_certificate_and_panel_show_a_planted_leak(town: Data, town_split: gv.Sp
     assert written["certificate"]["not_covered"]
     assert written["certificate_on_test"] == found.limits
     text = " ".join(str(found).split())
-    assert f"names the coin of at most {np.ceil(1000 * correct - 1e-9) / 10:.1f} % of" in text
+    assert f"predicts the coin of at most {np.ceil(1000 * correct - 1e-9) / 10:.1f} % of" in text
     assert "3.32 bits per node, from 10 codes in use" in text
 
 

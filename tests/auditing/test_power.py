@@ -22,6 +22,7 @@ from torch_geometric.data import Data
 import graphveil as gv
 from graphveil.auditing import Audit, Effort, links, nodes
 from graphveil.auditing.finding import Finding, ensemble
+from graphveil.auditing.pairs import geometry
 from graphveil.auditing.secret import LinkSecret, NodeSecret, link_secret, node_secret
 from graphveil.auditing.tasks import Task, run
 
@@ -157,7 +158,7 @@ def test_an_opponent_tuned_for_ten_minutes_is_at_most_one_point_better(name: str
         both = attacked.known["all"].concat(attacked.val)
         opponent = float(clone(model).fit(z[both.index], both.y).score(*test))
     else:
-        rows = links.geometry(z.astype(np.float32))
+        rows = geometry(z.astype(np.float32))
         known, val, test = ((rows(part.index), part.y) for part in (attacked.known, attacked.val, attacked.test))
         opponent = area(best_opponent(known, val, area), *test)
     print(f"{name} {secret}: {found.strongest.attack} {found.strongest.headline}, opponent {opponent:.4f}")  # noqa: T201

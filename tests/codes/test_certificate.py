@@ -39,9 +39,9 @@ def test_class_certificate_by_hand() -> None:
 def test_sentences() -> None:
     calibrated = class_certificate(CODES, Y, calibration=np.arange(10), secret="labels")
     assert calibrated.sentence.startswith(
-        "Whoever sees only the released codes, whatever method they use, names the label of at most 70.0 % of these 10"
-        " nodes correctly; always naming the largest class is right for 50.0 %. For nodes like these, with 95 %"
-        " confidence, the share is at most 91.3 %"
+        "An attacker who sees only the released codes, with any method, predicts the label of at most 70.0 % of these"
+        " 10 nodes correctly; the chance level is 50.0 %. For nodes like these, with 95 % confidence, the share is at"
+        " most 91.3 %"
     )
     assert dict(calibrated.rows())["worst code"].startswith("75.0 % of the 4 nodes with code 0 are of class 0.")
     assert "no calibration nodes" in class_certificate(CODES, Y).sentence

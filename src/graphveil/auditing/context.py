@@ -1,4 +1,4 @@
-"""What only the maker of embeddings can tell an audit."""
+"""The context of an audit: what only the maker of the embeddings knows."""
 
 from dataclasses import dataclass
 

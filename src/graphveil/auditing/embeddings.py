@@ -123,9 +123,7 @@ def shape_flags(z: Rows, discrete: bool = False) -> list[Flag]:
     if dead.any():
         flags.append(Flag("dead dimensions", f"{dead.sum()} of {z.shape[1]} dimensions are constant"))
     alive = z[:, ~dead].astype(np.float64)
-    alive = np.ldexp(
-        alive, -np.frexp(np.abs(alive).max(axis=0))[1]
-    )  # without it, squares beside a huge column would be 0
+    alive = np.ldexp(alive, -np.frexp(np.abs(alive).max(axis=0))[1])  # so that squares do not underflow
     unit = alive - alive.mean(axis=0)
     unit /= np.linalg.norm(unit, axis=0)
     alike = np.abs(unit.T @ unit) > 1 - 1e-9

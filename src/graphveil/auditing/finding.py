@@ -27,7 +27,7 @@ from graphveil.auditing.secret import LinkSecret, Queries, Secret
 METRICS = {"accuracy": "accuracy", "auc": "AUC"}
 """The metric of the headline, as people read it."""
 SECOND_METRICS = {"balanced_accuracy": "balanced accuracy", "class_matched_auc": "class-matched AUC"}
-"""The metric beside it: of a node secret and of a link secret."""
+"""The second metric of a node secret and of a link secret."""
 
 ENSEMBLE = "ensemble"
 """The name of the weighted combination of all attacks on z."""
@@ -196,9 +196,8 @@ def ranked(findings: Sequence[Finding]) -> list[Finding]:
 def ensemble(findings: Sequence[Finding]) -> list[Finding]:
     """Combine attacks with the weights that explain the validation part best (van der Laan et al., 2007).
 
-    A small graph has too few examples to choose among attacks by accuracy alone; their log-probabilities say more.
-    If the ensemble of a node secret is not clearly above the largest class on the validation part, it predicts that
-    class.
+    A small graph has too few examples to choose among attacks by accuracy; log-probabilities are more informative. If
+    the ensemble of a node secret is not clearly above the largest class on the validation part, it predicts that class.
 
     Args:
         findings: of one subject and one secret.

@@ -1,4 +1,4 @@
-"""Flags: reasons why an audit cannot say *protected*, such as collapsed embeddings or too few examples."""
+"""Flags: what rules out the verdict *protected*, such as collapsed embeddings or too few examples."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Flag:
-    """A reason why an audit cannot say *protected*.
+    """Something that rules out the verdict *protected*.
 
     Args:
         name: the kind of flag.

@@ -5,63 +5,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import PCA
 
 from graphveil.auditing import classifiers, learners, networks
-from graphveil.auditing.attacks import WITH_FEATURES, Answers, Attack, Need, by_row, standardised, whitened
+from graphveil.auditing.attacks import WITH_FEATURES, Answers, Attack, Need, by_row, standardised
 from graphveil.auditing.learners import Examples, Learner, Rows, learn
 from graphveil.auditing.metrics import Array, Integers
+from graphveil.auditing.pairs import DISTANCES, PairRows, Pairs, View, blocks, ends, geometry, whitened_ends
 from graphveil.auditing.secret import LinkSecret, Queries
 from graphveil.codes import distinct_codes
 from graphveil.codes.tables import cell_pairs, code_sizes
 
-Pairs = Integers
-"""Pairs of nodes, (2, n)."""
-PairRows = Callable[[Pairs], Rows]
-"""From pairs, (2, n), to one row for each of them, (n, columns)."""
-View = Callable[[Rows], PairRows]
-BLOCK = 2**15
-"""Pairs that are processed at once."""
-TINY = 1e-300
 MAX_KNOWN_PAIRS = 40_000
 """Known pairs that an attack learns from at most; twice as many took twice the time and gained 0.1 points of AUC."""
 MAX_KNOWN_PAIRS_QUICK = 30_000
 """The same for the quick panel."""
-MAX_COLUMNS = 128
-"""If z has more columns, the rows of pairs are made from this many principal components; distances use all columns."""
-
-
-def _centred(a: Rows) -> Rows:
-    centred: Rows = a - a.mean(axis=1, keepdims=True)
-    return centred
-
-
-def _length(a: Rows) -> Array:
-    """In float64, so that squares neither vanish nor overflow."""
-    length: Array = np.linalg.norm(a.astype(np.float64), axis=1)
-    return length
-
-
-def _cosine(a: Rows, b: Rows) -> Array:
-    product = (a.astype(np.float64) * b).sum(axis=1)
-    distance: Array = 1 - product / np.maximum(_length(a) * _length(b), TINY)
-    return distance
-
-
-def _share(part: Rows, whole: Rows) -> Array:
-    return part.astype(np.float64) / np.maximum(whole, TINY, dtype=np.float64)
-
-
-DISTANCES: dict[str, Callable[[Rows, Rows], Array]] = {
-    "cosine": _cosine,
-    "correlation": lambda a, b: _cosine(_centred(a), _centred(b)),
-    "Euclidean": lambda a, b: _length(a - b),
-    "city block": lambda a, b: np.abs(a - b).sum(axis=1, dtype=np.float64),
-    "Chebyshev": lambda a, b: np.abs(a - b).max(axis=1).astype(np.float64),
-    "Bray-Curtis": lambda a, b: _share(np.abs(a - b).sum(axis=1), np.abs(a + b).sum(axis=1)),
-    "Canberra": lambda a, b: _share(np.abs(a - b), np.abs(a) + np.abs(b)).sum(axis=1),
-    "inner product": lambda a, b: -(a.astype(np.float64) * b).sum(axis=1),
-}
 
 
 @dataclass(frozen=True)
@@ -87,7 +44,7 @@ class Distance:
         """Attack the secret; see `Attack`."""
 
         def nearness(pairs: Pairs) -> Array:
-            return np.concatenate([-DISTANCES[self.measure](z[u], z[v]) for u, v in _blocks(pairs)])
+            return np.concatenate([-DISTANCES[self.measure](z[u], z[v]) for u, v in blocks(pairs)])
 
         return by_row(oriented(nearness, secret), z, secret)
 
@@ -142,7 +99,7 @@ class ClassifyPairs:
         best, model = learn(self.learner(folds[0][0].x.shape[1]), folds, 2, seed)
 
         def score(pairs: Pairs) -> Array:
-            log_p = np.concatenate([model.log_probabilities(scaled[best](part)) for part in _blocks(pairs)])
+            log_p = np.concatenate([model.log_probabilities(scaled[best](part)) for part in blocks(pairs)])
             log_odds: Array = log_p[:, 1] - log_p[:, 0]
             return log_odds
 
@@ -250,38 +207,6 @@ def oriented(score: Callable[[Pairs], Array], secret: LinkSecret) -> Answers:
     return Answers(*both(secret.val, secret.test), *more)
 
 
-def ends(z: Rows) -> PairRows:
-    """The standardised rows of both nodes side by side."""
-    return _side_by_side(standardised(z))
-
-
-def whitened_ends(z: Rows) -> PairRows:
-    """The whitened rows of both nodes side by side."""
-    return _side_by_side(whitened(z))
-
-
-def geometry(z: Rows) -> PairRows:
-    """|a - b|, a * b, a + b and all distances of the rows a and b of both nodes; symmetric in a and b.
-
-    They are computed for standardised and for whitened z, the distances for z itself too.
-    """
-    even, white = standardised(z), whitened(z)
-    narrow = z.shape[1] <= MAX_COLUMNS
-    main = even if narrow else standardised(PCA(MAX_COLUMNS, random_state=0).fit_transform(even))
-
-    def rows(pairs: Pairs) -> Rows:
-        a, b = main[pairs[0]], main[pairs[1]]
-        columns = [np.abs(a - b), a * b, a + b]
-        if narrow:  # otherwise the principal components are whitened already
-            a, b = white[pairs[0]], white[pairs[1]]
-            columns += [np.abs(a - b), a * b]
-        for each in (even, white, z):
-            columns += [measure(each[pairs[0]], each[pairs[1]])[:, None] for measure in DISTANCES.values()]
-        return np.concatenate(columns, axis=1, dtype=np.float32)
-
-    return lambda pairs: np.concatenate([rows(part) for part in _blocks(pairs)])
-
-
 def panel(secret: LinkSecret) -> list[Attack]:
     """All attacks on the links, the cheapest first."""
     attacks: list[Attack] = [Distance(measure) for measure in DISTANCES]
@@ -356,10 +281,6 @@ def as_link_attacks(name: str, estimators: Sequence[Any]) -> list[Attack]:
     return [ClassifyPairs(f"{name} on pairs", lambda _: classifiers.Sklearn(estimators), 7.0, (geometry,))]
 
 
-def _side_by_side(x: Rows) -> PairRows:
-    return lambda pairs: np.concatenate([x[pairs[0]], x[pairs[1]]], axis=1)
-
-
 def _unordered(codes: Integers, pairs: Pairs) -> Pairs:
     """The two codes of each pair, the smaller one first, (2, n)."""
     return np.sort(codes[pairs], axis=0)
@@ -380,7 +301,3 @@ def _answers(score: Callable[[Pairs], Array], secret: LinkSecret) -> Answers:
     if secret.matched is None:
         return Answers(val, test)
     return Answers(val, test, score(secret.matched.val.index), score(secret.matched.test.index))
-
-
-def _blocks(pairs: Pairs) -> list[Pairs]:
-    return [pairs[:, start : start + BLOCK] for start in range(0, pairs.shape[1], BLOCK)]

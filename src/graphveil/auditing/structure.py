@@ -18,8 +18,9 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from graphveil.auditing import classifiers, learners, networks
 from graphveil.auditing.attacks import WITH_LINKS, Answers, Attack, Need
 from graphveil.auditing.learners import Examples, Learner, Rows
-from graphveil.auditing.links import DISTANCES, ClassifyPairs, Distance, PairRows, Pairs, View, geometry, oriented
+from graphveil.auditing.links import ClassifyPairs, Distance, oriented
 from graphveil.auditing.metrics import Array, Integers
+from graphveil.auditing.pairs import DISTANCES, PairRows, Pairs, View, geometry
 from graphveil.auditing.secret import LinkSecret
 
 COLUMNS = (

@@ -177,7 +177,7 @@ class ClassCertificate:
                 (
                     f"{stratum.column} = {stratum.value}",
                     f"At most {at_most(stratum.accuracy)} of {stratum.nodes:,} nodes ({percent(stratum.share)} of all);"
-                    f" always naming the largest class is right for {percent(stratum.majority)}.",
+                    f" the chance level is {percent(stratum.majority)}.",
                 )
             )
         return rows
@@ -186,9 +186,9 @@ class ClassCertificate:
     def _this_release(self) -> str:
         noun = "label" if self.secret == "labels" else self.secret
         return (
-            f"Whoever sees only the released codes, whatever method they use, names the {noun} of at most"
-            f" {at_most(self.accuracy)} of these {self.known:,} nodes correctly; always naming the largest class is"
-            f" right for {percent(self.majority)}."
+            f"An attacker who sees only the released codes, with any method, predicts the {noun} of at most"
+            f" {at_most(self.accuracy)} of these {self.known:,} nodes correctly; the chance level is"
+            f" {percent(self.majority)}."
         )
 
     @property

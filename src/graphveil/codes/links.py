@@ -109,9 +109,9 @@ class LinkCertificate:
     @property
     def _this_release(self) -> str:
         return (
-            "Whoever sees only the released codes, whatever method they use, ranks a link above a pair without a link"
-            f" in at most {at_most(self.auc)} of cases (AUC over {self.links:,} links and {self.nonlinks:,} other"
-            " pairs); the chance level is 50.0 %."
+            "An attacker who sees only the released codes, with any method, ranks a link above a non-link in at most"
+            f" {at_most(self.auc)} of cases (AUC over {self.links:,} links and {self.nonlinks:,} non-links); the chance"
+            " level is 50.0 %."
         )
 
     @property

@@ -35,7 +35,7 @@ NOT_COVERED: tuple[tuple[str, str], ...] = (
         " they are in the order of the graph.",
     ),
     (
-        "Counts, probabilities or logits that are published beside the codes.",
+        "Counts, probabilities or logits that are published with the codes.",
         "The release contains hard codes and the certificate, and nothing else that was computed from the secret.",
     ),
 )
