@@ -19,7 +19,8 @@ import torch
 
 import graphveil as gv
 from graphveil.auditing import Context, Utility, audit, links, nodes
-from graphveil.auditing.panel import Task, classes_and_features, raw_features
+from graphveil.auditing.controls import classes_and_features, raw_features
+from graphveil.auditing.tasks import Task
 from graphveil.codes import ClassCertificate, LinkCertificate
 from graphveil.errors import GraphveilError
 from graphveil.experiments import cells as cells_module

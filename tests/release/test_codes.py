@@ -164,7 +164,7 @@ def test_without_a_certificate_the_intervals_decide(coded: Path, tmp_path: Path)
 
 
 def test_too_few_examples_are_no_objection_to_a_certificate_within_the_limit(coded: Path, tmp_path: Path) -> None:
-    few = {"name": "too few examples", "sentence": "the test part leaves the headline ±10.7"}
+    few = {"name": "too few examples", "sentence": "the interval of the headline is ±10.7 points"}
     change(coded / "audit.json", verdict="flagged", flags=[few])
     made = release(coded, tmp_path / "out", max_leak=limits("0.8"))
     assert made.objections == ()
@@ -442,7 +442,7 @@ def test_export_prints_the_certificates(coded: Path, other: Path, graphveil: Gra
     code, said, err = graphveil(*words)
     assert (code, err) == (0, "")
     assert "160 of the nodes are in 1 earlier release\n" in said
-    assert "Certificate for tribe, together with earlier releases: Whoever sees only the released codes" in said
+    assert "Certificate for tribe, together with earlier releases: An attacker who sees only the released codes" in said
     assert files(tmp_path / "joint") == ["CARD.md", "SHA256SUMS", "embeddings.parquet"]
     assert graphveil(*words[:2], "--out", tmp_path / "no", *words[4:6], "--max-leak", 0.8)[0] == 2
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
 
-from graphveil.auditing.result import METRICS
+from graphveil.auditing.finding import METRICS
 from graphveil.codes import NOT_COVERED
 from graphveil.codes.words import at_most
 from graphveil.errors import GraphveilError

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.auditing.embeddings import check_embeddings, rows_digest
+from graphveil.auditing.finding import METRICS
 from graphveil.auditing.groups import KINDS, MEASURES
-from graphveil.auditing.result import METRICS, SCHEMA
+from graphveil.auditing.result import SCHEMA
 from graphveil.errors import GraphveilError, unknown
 from graphveil.files import is_sealed, read_json
 from graphveil.release.certified import Bound, Certified, read_certificate
