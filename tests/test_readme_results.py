@@ -1,4 +1,4 @@
-"""The results in the README are written from RESULTS.md."""
+"""The results in the README: written from RESULTS.md, and nothing else."""
 
 from pathlib import Path
 
@@ -8,13 +8,13 @@ from tools.readme import BEGIN, END, NO_TABLES, between_marks, compact, main, ta
 from graphveil.experiments.goals import PROBLEMS
 
 RESULTS = f"""# Results
-### Main results
+### 18 cells
 
 #### {PROBLEMS["table2"]}
 
 About it.
 
-| graph | encoder | unprotected | required | protected | strongest attack | largest class |
+| graph | encoder | unprotected | must | protected | strongest attack | largest class |
 |---|---|---|---|---|---|---|
 | cora | gcn | 91.6 ± 0.4 | 79.0 | 81.4 ± 1.9 | 31.0 ± 2.5 | 30.2 |
 | cora | gat | not run | 79.0 | not run |  |  |
@@ -45,7 +45,7 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def test_the_readme_has_the_numbers_of_results() -> None:
-    """For the files of this repository; `make readme` updates the README."""
+    """Of this repository: `make readme` puts it right."""
     assert main(["--check"]) == 0
 
 
@@ -60,7 +60,7 @@ def test_the_tables_are_those_of_results(files: list[str], tmp_path: Path) -> No
     assert text.endswith(f"{END}\n\nrest\n")
     assert main([*files, "--check"]) == 0
     assert main(files) == 0
-    assert (tmp_path / "README.md").read_text() == text, "writing again changes nothing"
+    assert (tmp_path / "README.md").read_text() == text, "a second time changes nothing"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_an_edited_number_is_noticed(
     assert main([*files, "--check"]) == 0
 
 
-def test_missing_tables_are_replaced_by_a_sentence() -> None:
+def test_results_without_the_tables_are_said_to_be_missing() -> None:
     assert compact("# Results\n") == NO_TABLES
     assert table_under(RESULTS, "P3") == []
 
@@ -94,20 +94,20 @@ def test_missing_tables_are_replaced_by_a_sentence() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda text: text.replace("| cora | gat | not run |", "| cora | gat |"), "a row has 6 cells, expected 7"),
+        (lambda text: text.replace("| cora | gat | not run |", "| cora | gat |"), "a row has 6 cells and not 7"),
         (lambda text: text.replace("| largest class |", "| biggest class |"), "no column 'largest class'"),
         (lambda text: text[: text.index("| graph")], "has no table under"),
     ],
 )
-def test_a_malformed_table_is_refused(change, says: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_torn_table_is_refused(change, says: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ValueError, match=says):
         compact(change(RESULTS))
 
 
 def test_a_readme_without_marks_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for torn in ("", BEGIN, f"{END}{BEGIN}"):
-        with pytest.raises(ValueError, match="add the lines"):
+        with pytest.raises(ValueError, match="put the lines"):
             between_marks(torn, "text")
     (tmp_path / "README.md").write_text("nothing")
     assert main(["--readme", str(tmp_path / "README.md")]) == 1
-    assert "add the lines" in capsys.readouterr().err
+    assert "put the lines" in capsys.readouterr().err

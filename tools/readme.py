@@ -1,6 +1,6 @@
-"""Write the results in the README from the main results of RESULTS.md: `make readme`; `--check` only compares.
+"""Write the results in the README from the tables of RESULTS.md: `make readme`; `--check` only compares.
 
-RESULTS.md is the only source: `graphveil reproduce all --results RESULTS.md` writes its tables.
+RESULTS.md is the one source: `graphveil reproduce all --results RESULTS.md` writes its tables of 18 cells.
 """
 
 import argparse
@@ -10,24 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphveil.experiments.goals import NOT_RUN, PROBLEMS
+from graphveil.experiments.goals import HEADING, NOT_RUN, PROBLEMS
 
 ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-NO_TABLES = "RESULTS.md has no tables of the main results: `make results` measures them."
+NO_TABLES = f"RESULTS.md has no table of the {HEADING} yet: `make results` measures them."
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One table of the README.
-
-    Args:
-        title: the sentence above the table.
-        kept: the title of the column with the utility.
-        hidden: the title of the column with the strongest attack.
-        reference: the title of the column that the attack is compared with.
-        reference_column: the column of RESULTS.md that `reference` is copied from.
-    """
+    """One table of the README: a title, its columns, and the columns of RESULTS.md that the last two come from."""
 
     title: str
     kept: str
@@ -54,15 +46,11 @@ COMPACT = {
 }
 
 Line = Mapping[str, str]
-"""One row of a Markdown table: the text of each cell, by column."""
+"""One row of a Markdown table, by column."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the README, or with `--check` compare it with RESULTS.md.
-
-    Returns:
-        The exit code: 1 if the README differs under `--check`, or a file cannot be used.
-    """
+    """Write the README, or with `--check` say whether it is as it would be written; 1 if not."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the README differs")
     parser.add_argument("--results", type=Path, default=ROOT / "RESULTS.md")
@@ -84,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def compact(results: str) -> str:
-    """The tables of the README from the text of RESULTS.md; a sentence if RESULTS.md has no main results."""
+    """The README's tables, from the text of RESULTS.md; a sentence where it has no table of the 18 cells."""
     parts = []
     for name, problem in COMPACT.items():
         lines = table_under(results, PROBLEMS[name])
@@ -94,10 +82,10 @@ def compact(results: str) -> str:
 
 
 def table_under(text: str, heading: str) -> list[Line]:
-    """The rows of the first Markdown table under a heading; an empty list if there is no such heading.
+    """The first Markdown table under a heading, row by row; nothing if there is no such heading.
 
     Raises:
-        ValueError: if there is no table under the heading, or a row has more or fewer cells than there are columns.
+        ValueError: the heading has no table, or a row has more or fewer cells than there are columns.
     """
     found = re.search(rf"^#+ {re.escape(heading)}$", text, re.MULTILINE)
     if found is None:
@@ -109,8 +97,7 @@ def table_under(text: str, heading: str) -> list[Line]:
     columns, _, *body = rows
     for row in body:
         if len(row) != len(columns):
-            cells = f"{len(row)} cells, expected {len(columns)}"
-            raise ValueError(f"under {heading!r} a row has {cells}: {' | '.join(row)}")
+            raise ValueError(f"under {heading!r} a row has {len(row)} cells and not {len(columns)}: {' | '.join(row)}")
     return [dict(zip(columns, row, strict=True)) for row in body]
 
 
@@ -118,25 +105,23 @@ def between_marks(readme: str, text: str) -> str:
     """The README with `text` between its marks.
 
     Raises:
-        ValueError: if the marks are missing.
+        ValueError: the marks are missing.
     """
     before, found_begin, rest = readme.partition(BEGIN)
     _, found_end, after = rest.partition(END)
     if not found_begin or not found_end:
-        raise ValueError(
-            f"the README has no marks for the results: add the lines {BEGIN} and {END} where the results belong."
-        )
+        raise ValueError(f"the README has no place for the results: put the lines {BEGIN} and {END} where they go.")
     return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
 def _table(problem: Problem, lines: Sequence[Line]) -> str:
     columns = ("graph", "encoder", problem.kept, problem.hidden, problem.reference)
-    rows = [_row(problem, line) for line in lines]
+    rows = [_words(problem, line) for line in lines]
     head = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
     return "\n".join([f"{problem.title}:", "", *head, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def _row(problem: Problem, line: Line) -> list[str]:
+def _words(problem: Problem, line: Line) -> list[str]:
     needed = ("graph", "encoder", "unprotected", "protected", "strongest attack", problem.reference_column)
     missing = [column for column in needed if column not in line]
     if missing:
