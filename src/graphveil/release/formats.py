@@ -49,7 +49,9 @@ class Embeddings:
     """Rows `z` of shape (num_nodes, channels), float32, and one id per row.
 
     Args:
-        signs: (channels,) of 1 and -1, if the score of a link is the sum of signs * z_u * z_v.
+        ids: the id of each row.
+        z: embeddings of shape (num_nodes, channels).
+        signs: 1 or -1 for each channel, (channels,), if the score of a link is the sum of signs * z_u * z_v; else None.
     """
 
     ids: pa.Array
