@@ -23,7 +23,7 @@ from benchmarks.plain import PlainTraining
 from graphveil.runs.protect import protect
 from graphveil.training.memory import kept_memory
 from graphveil.training.recipes import default_recipe
-from graphveil.veil import start
+from graphveil.veil import Fitting
 
 PAPERS_ADVERSARY = gv.Adversary("linear", steps=1, knows="few")
 
@@ -116,7 +116,7 @@ def rounds(graph: Data, cell: Cell, device: torch.device) -> Measured:
     sides: dict[str, Callable[[], None]] = {}
     our_peak = 0.0
     if "ours" in cell.sides:
-        sides["ours"] = start(veils, graph, splits).advance
+        sides["ours"] = Fitting(veils, graph, splits).training.advance
         if device.type == "cuda":
             for _ in range(5):
                 sides["ours"]()

@@ -14,7 +14,8 @@ import graphveil as gv
 from graphveil.models.heads import Bilinear, FermiDirac
 from graphveil.training.inputs import adjacency, features
 from graphveil.training.recipes import default_recipe
-from graphveil.veil import start
+from graphveil.veil import Fitting
+from graphveil.veil.modules import build_modules
 
 CPU = torch.device("cpu")
 
@@ -50,7 +51,7 @@ def test_the_plain_encoders_equal_ours(small: Data, small_split: gv.Split, name:
     veil = gv.Veil(encoder=name, objective="club", recipe=recipe)
     veil.in_channels_, veil.classes_ = 40, {"utility": 2, "adversary": 3}
     torch.manual_seed(0)
-    ours = veil._build()["encoder"].eval()
+    ours = build_modules(veil)["encoder"].eval()
     with torch.no_grad():
         for parameter in ours.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))  # so that biases are not zero
@@ -71,7 +72,7 @@ def test_the_plain_heads_equal_ours() -> None:
 
 def test_both_sides_train_and_are_timed_alternately(graph: Data, split: gv.Split) -> None:
     recipe = default_recipe("links", "gcn", "club")
-    training = start([gv.Veil(recipe=recipe, device="cpu")], graph, [split])
+    training = Fitting([gv.Veil(recipe=recipe, device="cpu")], graph, [split]).training
     plain = PlainTraining(graph, split, "gcn", recipe, CPU)
     before = [p.detach().clone() for p in plain.encoder.parameters()]
     cell = BenchmarkCell("round", "", "gcn", ("ours", "plain"), seconds=0.0)

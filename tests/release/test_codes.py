@@ -23,11 +23,11 @@ from graphveil.release import FORMATS, Limits, release
 from graphveil.release.card import card
 from graphveil.release.codes import codes_of
 from graphveil.release.evidence import gather
-from graphveil.release.formats import Embeddings
 from graphveil.release.ledger import NodeCodes, read_ledger
 from graphveil.release.pseudonyms import pseudonyms
-from graphveil.runs.audit import graph_of, read_record
 from graphveil.runs.embed import embed
+from graphveil.runs.folder import Embeddings, RunFolder
+from graphveil.runs.graphs import graph_of
 from tests.release.made import CODES, NAMES, NODES, ROWS, SIGNS, change, drawn, give_codes, tribes, write_tables
 from tests.release.test_card import NASTY, shape
 from tests.release.test_export import KEY, LEAKS, files, forbidden, found
@@ -63,7 +63,7 @@ def test_the_code_book_says_how_to_score_a_link(coded: Path, tmp_path: Path) -> 
     use = json.loads((folder / "code_book.json").read_text())
     assert use["signs"] == [1, 1, -1]
     assert "sum_i signs[i] * z_u[i] * z_v[i]" in use["use"]
-    graph, split = graph_of(coded, read_record(coded))
+    graph, split = graph_of(RunFolder(coded), RunFolder(coded).record())
     nodes, book = (pq.read_table(folder / f"{name}.parquet") for name in ("codes", "code_book"))
     z = np.stack([book[f"z{i}"].to_numpy() for i in range(3)], axis=1)[nodes["code"].to_numpy()]
     pairs = torch.cat([split.test_links, split.test_nonlinks], dim=1).numpy()
@@ -375,7 +375,7 @@ def test_links_have_a_joint_certificate(trained_codes: Path, tmp_path: Path) -> 
     give = pq.read_table(earlier / "embeddings.parquet")
     z = ROWS[np.arange(NODES) % 2]
     pq.write_table(pa.table({"id": give["id"], **{f"z{i}": z[:, i] for i in range(3)}}), earlier / "embeddings.parquet")
-    graph, split = graph_of(hidden, read_record(hidden))
+    graph, split = graph_of(RunFolder(hidden), RunFolder(hidden).record())
     made = release(hidden, tmp_path / "out", force=True, released_before=[earlier])
     assert made.joint is not None
     bounds = {bound.name: bound.value for bound in made.joint.certificates["links"].bounds}
@@ -459,7 +459,7 @@ def test_embed_keeps_the_codes_of_nodes_of_the_run(coded: Path, graphveil: Graph
     code, said, err = graphveil("embed", coded, tmp_path / "newer", "--out", tmp_path / "grown", *words)
     assert (code, err) == (0, "")
     assert "160 nodes kept their code, and 40 got a new one\n" in said
-    z = np.load(tmp_path / "grown" / "embeddings.npy")
+    z = RunFolder(tmp_path / "grown").embeddings().z
     assert z[:NODES].tobytes() == ROWS[CODES][::-1].tobytes()
     assert len(codes_of(z).rows) <= 6
 
@@ -469,7 +469,7 @@ def test_embed_keeps_the_codes_of_nodes_of_the_run(coded: Path, graphveil: Graph
     code, said, _ = graphveil("embed", tmp_path / "grown", tmp_path / "later", "--out", tmp_path / "last", *words)
     assert code == 0
     assert "100 nodes kept their code, and 0 got a new one\n" in said
-    assert np.load(tmp_path / "last" / "embeddings.npy").tobytes() == z[100:].tobytes()
+    assert RunFolder(tmp_path / "last").embeddings().z.tobytes() == z[100:].tobytes()
     grown_model = gv.Veil.load(tmp_path / "grown").modules_["book"]
     assert len(dict(grown_model.named_buffers())["nodes"]) == 200
 

@@ -27,8 +27,11 @@ from graphveil.data.origin import Column, Encoding, ReadOptions
 from graphveil.data.summary import differences, summary
 from graphveil.errors import GraphveilError
 from graphveil.release import release
-from graphveil.runs.audit import REFITTED, audit_run, encoder_controls, graph_of, read_record
+from graphveil.runs.audit import audit_run
+from graphveil.runs.controls import REFITTED, encoder_controls
 from graphveil.runs.embed import Embedded, embed
+from graphveil.runs.folder import RunFolder
+from graphveil.runs.graphs import graph_of
 from graphveil.runs.protect import protect
 from graphveil.runs.trained_on import TRAINED_LINKS, TRAINED_ON
 from tests.release.made import CLASSES, NAMES, NODES, PROTECTED, READING, change, drawn, write_tables
@@ -44,7 +47,7 @@ def test_the_same_graph_has_identical_embeddings(trained: Path, tables: Path, tm
     made = embed(trained, str(tables), tmp_path / "out", device="cpu")
     assert made.warnings == made.unseen == ()
     assert (made.known, made.secrets) == (NODES, ("tribe", "links"))
-    for name in ("embeddings.npy", "embeddings.parquet", "model.safetensors"):
+    for name in ("embeddings.parquet", "model.safetensors"):
         assert (tmp_path / "out" / name).read_bytes() == (trained / name).read_bytes()
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     before = json.loads((trained / "run.json").read_text())
@@ -67,9 +70,9 @@ def test_a_grown_graph_keeps_its_own_ids_in_its_own_order(trained: Path, tmp_pat
     table = pq.read_table(tmp_path / "out" / "embeddings.parquet")
     assert table["id"].to_pylist() == grown["id"]
     z = np.stack([table[f"z{i}"].to_numpy() for i in range(6)], axis=1)
-    assert np.array_equal(z, np.load(tmp_path / "out" / "embeddings.npy"))
+    assert np.array_equal(z, RunFolder(tmp_path / "out").embeddings().z)
     assert np.isfinite(z).all()
-    before = np.load(trained / "embeddings.npy")[::-1]
+    before = RunFolder(trained).embeddings().z[::-1]
     assert np.allclose(z[:NODES], before, rtol=0, atol=1e-6), "nothing reaches them from nodes they are not linked with"
 
 
@@ -100,10 +103,10 @@ def grown_and_turned() -> tuple[Columns, list[tuple[str, str]]]:
 
 
 def test_test_nodes_exclude_those_that_the_encoder_was_trained_on(trained: Path, tables: Path, tmp_path: Path) -> None:
-    graph, split = graph_of(trained, read_record(trained))
+    graph, split = graph_of(RunFolder(trained), RunFolder(trained).record())
     seen = {NAMES[node] for node in split.defender_nodes("all").tolist()}
     made = on(trained, tmp_path, *grown_and_turned())
-    graph, split = graph_of(made.folder, read_record(made.folder))
+    graph, split = graph_of(RunFolder(made.folder), RunFolder(made.folder).record())
     ids = graph.origin.ids.to_pylist()
     parts = [split.train_nodes, split.val_nodes, split.test_nodes, split.spare_nodes]
     train, val, test, spare = ([ids[node] for node in part.tolist()] for part in parts)
@@ -122,7 +125,7 @@ def test_test_nodes_exclude_those_that_the_encoder_was_trained_on(trained: Path,
     assert found.context.notes == ()
 
     again = embed(made.folder, str(tables), tmp_path / "again", device="cpu")
-    graph, split = graph_of(again.folder, read_record(again.folder))
+    graph, split = graph_of(RunFolder(again.folder), RunFolder(again.folder).record())
     assert not seen & {NAMES[node] for node in (*split.val_nodes.tolist(), *split.test_nodes.tolist())}
 
 
@@ -138,7 +141,7 @@ def seen_links(run: Path) -> set[frozenset[str]]:
 
 def named_parts(made: Embedded) -> dict[str, set[frozenset[str]]]:
     """The parts of pairs in the split of a folder, by the ids of the nodes."""
-    graph, split = graph_of(made.folder, read_record(made.folder))
+    graph, split = graph_of(RunFolder(made.folder), RunFolder(made.folder).record())
     ids = graph.origin.ids.to_pylist()
     return {
         name: as_pairs((ids[one], ids[other]) for one, other in getattr(split, name).t().tolist())
@@ -147,7 +150,7 @@ def named_parts(made: Embedded) -> dict[str, set[frozenset[str]]]:
 
 
 def test_a_run_stores_the_links_it_was_trained_on(trained: Path) -> None:
-    _, split = graph_of(trained, read_record(trained))
+    _, split = graph_of(RunFolder(trained), RunFolder(trained).record())
     expected = as_pairs((NAMES[one], NAMES[other]) for one, other in split.train_links.t().tolist())
     assert seen_links(trained) == expected
     assert len(expected) == 425, "85 of 100 of 500"
@@ -162,7 +165,7 @@ def test_test_links_exclude_those_that_the_encoder_was_trained_on(trained: Path,
     made = on(trained, tmp_path, turned, [*links, *added])
     assert (made.warnings, made.unseen) == ((), ())
     parts = named_parts(made)
-    graph, _ = graph_of(made.folder, read_record(made.folder))
+    graph, _ = graph_of(RunFolder(made.folder), RunFolder(made.folder).record())
     whole = Split.proportional(graph, 4, "all", ["labels", "tribe", "links"])
     ids = graph.origin.ids.to_pylist()
     assert seen & as_pairs((ids[one], ids[other]) for one, other in whole.test_links.t().tolist()), (
@@ -212,9 +215,9 @@ def test_links_are_not_audited_if_all_were_trained_on(new: int, trained: Path, t
         "links were not audited: too few of them are new: the encoder was trained on the others, and only new ones are"
         " asked for.",
     )
-    assert read_record(made.folder)["scores"]["utility"] is not None, "the guild is a node attribute"
-    graph, split = graph_of(made.folder, read_record(made.folder))
-    controls, notes = encoder_controls(made.folder, graph, split)
+    assert RunFolder(made.folder).record()["scores"]["utility"] is not None, "the guild is a node attribute"
+    graph, split = graph_of(RunFolder(made.folder), RunFolder(made.folder).record())
+    controls, notes = encoder_controls(RunFolder(made.folder), graph, split)
     assert controls == {}
     assert notes[0].startswith(
         "no control by an encoder, which would be trained for links too: too few of them are new"
@@ -306,7 +309,7 @@ def test_kept_links_are_scored_on_new_links(tables: Path, tmp_path: Path) -> Non
     record = json.loads((made.folder / "run.json").read_text())
     assert record["scores"] == json.loads((tmp_path / "run" / "run.json").read_text())["scores"]
     assert record["message_edges"] == "all"
-    controls, notes = encoder_controls(made.folder, *graph_of(made.folder, record))
+    controls, notes = encoder_controls(RunFolder(made.folder), *graph_of(RunFolder(made.folder), record))
     assert notes == ()
     assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
     audit_run(made.folder, attacks="quick")
@@ -317,7 +320,9 @@ def test_kept_links_are_scored_on_new_links(tables: Path, tmp_path: Path) -> Non
     newer = write_tables(tmp_path / "newer", columns, old)
     made = embed(tmp_path / "run", str(newer), tmp_path / "of old links", device="cpu")
     assert (made.secrets, made.unseen) == (("tribe",), ())
-    assert read_record(made.folder)["scores"]["utility"] is None, "it would be that of links that were trained on"
+    assert RunFolder(made.folder).record()["scores"]["utility"] is None, (
+        "it would be that of links that were trained on"
+    )
     (found,) = audit_run(made.folder, attacks="quick").values()
     assert "utility unknown" in {flag.name for flag in found.flags}
 
@@ -420,12 +425,12 @@ def test_a_graph_without_a_class_is_scored_and_audited(trained: Path, tmp_path: 
     fewer = {name: [values[node] for node in others] for name, values in columns.items()}
     made = on(trained, tmp_path, fewer, [link for link in links if {*link} <= ids])
     assert (made.secrets, made.unseen) == (("tribe", "links"), ())
-    record = read_record(made.folder)
+    record = RunFolder(made.folder).record()
     assert record["scores"]["utility"] is not None
-    graph, split = graph_of(made.folder, record)
+    graph, split = graph_of(RunFolder(made.folder), record)
     assert len({*graph.y.tolist()}) == 2
     assert len(audit_run(made.folder, attacks="quick")) == 2
-    controls, notes = encoder_controls(made.folder, graph, split)
+    controls, notes = encoder_controls(RunFolder(made.folder), graph, split)
     assert notes == ()
     assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
 
@@ -475,7 +480,7 @@ def test_options_of_reading_override_those_of_the_run(trained: Path, tmp_path: P
     columns["clan"] = columns.pop("guild")
     with_label = on(trained, tmp_path, columns, links, otherwise={"label": "clan"})
     assert with_label.warnings == ()
-    assert np.array_equal(with_label.z.numpy(), np.load(trained / "embeddings.npy"))
+    assert np.array_equal(with_label.z.numpy(), RunFolder(trained).embeddings().z)
 
 
 @pytest.mark.parametrize(("words", "direction"), [([], "mutual"), (["--direction", "either"], "either")])

@@ -12,7 +12,8 @@ import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphveil.release.formats import FORMATS, Embeddings, token, tokens
+from graphveil.release.formats import FORMATS, token, tokens
+from graphveil.runs.folder import Embeddings
 
 Z = np.array([[0.1, -2.5e-30, 3.0], [1 / 3, 7e20, -0.0], [np.pi, 1e-45, 65504.0], [0, 1, 2]], dtype=np.float32)
 NASTY = ["plain", "two words", 'a\tb\n"c"', "100%"]

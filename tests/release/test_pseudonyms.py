@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from graphveil.errors import GraphveilError
-from graphveil.release.formats import Embeddings
 from graphveil.release.pseudonyms import pseudonyms, read_key, under_pseudonyms
+from graphveil.runs.folder import Embeddings
 
 KEY = b"0123456789abcdef"
 

@@ -15,9 +15,9 @@ from graphveil.codes import distinct_codes
 from graphveil.experiments.cells import Cell
 from graphveil.experiments.peers import release
 from graphveil.files import is_sealed, sealed, write_atomically
-from graphveil.together import fit_together
 from graphveil.training.history import Round, numbered
 from graphveil.training.score import Joint, Score
+from graphveil.veil import fit_together
 
 Curves = Mapping[str, list[float | None]]
 

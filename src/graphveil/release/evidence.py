@@ -16,14 +16,11 @@ from graphveil.errors import GraphveilError, unknown
 from graphveil.files import is_sealed, read_json
 from graphveil.release.certified import Bound, Certified, read_certificate
 from graphveil.release.codes import codes_of
-from graphveil.release.embeddings import is_the_same, read_embeddings, read_signs
-from graphveil.release.formats import Embeddings
 from graphveil.release.joint import Joint, joint_certificates, released_by
 from graphveil.release.ledger import NodeCodes, Released, read_ledger
 from graphveil.reporting.checks import Fields, Interval
 from graphveil.reporting.findings import BESIDE
-from graphveil.runs.audit import audit_path, read_record
-from graphveil.runs.protect import ids_digest
+from graphveil.runs.folder import Embeddings, RunFolder, ids_digest
 
 TOO_FEW = "too few examples"
 """The flag of an audit that a certificate within the limit overrules."""
@@ -208,7 +205,8 @@ def gather(run: Path, limits: Limits, released_before: Sequence[Path] = (), root
         released_before: folders of other runs whose codes of the same nodes have been released.
         root: the folder of the graph's raw files, which are read if there are earlier releases.
     """
-    record = read_record(run)
+    folder = RunFolder(run)
+    record = folder.record()
     try:
         secrets = Fields.of(record["config"], "config").texts("secrets")
     except ValueError as error:
@@ -218,12 +216,10 @@ def gather(run: Path, limits: Limits, released_before: Sequence[Path] = (), root
     for name in limits.of:
         if name not in secrets:
             raise unknown("secret of --max-leak", name, secrets)
-    embeddings = read_embeddings(run / "embeddings.parquet")
-    embeddings = replace(embeddings, signs=read_signs(run, record["config"], embeddings.z.shape[1]))
+    embeddings = folder.embeddings()
+    embeddings = replace(embeddings, signs=folder.link_signs(record["config"], embeddings.z.shape[1]))
     sha = rows_digest(check_embeddings(embeddings.z, len(embeddings.z)))
     audits, objections = dict[str, Audited | None](), list[str]()
-    if not is_the_same(run / "embeddings.npy", embeddings):
-        objections.append("embeddings.parquet and embeddings.npy differ, and it is unknown which of them was audited")
     if record.get("ids_digest") != ids_digest(embeddings.ids):
         objections.append("the ids in embeddings.parquet differ from those of the run, or are in another order")
     found = codes_of(embeddings.z)
@@ -232,7 +228,7 @@ def gather(run: Path, limits: Limits, released_before: Sequence[Path] = (), root
     objections += against
     joint = None if codes is None or not earlier else joint_certificates(run, codes, earlier, root)
     for secret in secrets:
-        file = audit_path(run, secret, secrets)
+        file = folder.audit_file(secret, secrets)
         try:
             audits[secret] = audit = read_audit(file, secret)
         except FileNotFoundError:

@@ -21,10 +21,10 @@ from graphveil.data.origin import node_ids
 from graphveil.errors import GraphveilError
 from graphveil.release.certified import Certified, read_certificate
 from graphveil.release.codes import Integers, codes_of
-from graphveil.release.embeddings import read_embeddings
 from graphveil.release.ledger import NodeCodes, Released, node_hashes, read_ledger
 from graphveil.reporting.checks import Fields
-from graphveil.runs.audit import graph_of, read_record
+from graphveil.runs.folder import RunFolder
+from graphveil.runs.graphs import graph_of
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,11 @@ def released_by(run: Path) -> list[Released]:
 
     The list is empty if the embeddings of the run are not codes.
     """
-    record = read_record(run)
+    folder = RunFolder(run)
+    record = folder.record()
     if listed := read_ledger(run):
         return listed
-    embeddings = read_embeddings(run / "embeddings.parquet")
+    embeddings = folder.embeddings()
     codes = codes_of(embeddings.z)
     if not codes.are_few:
         return []
@@ -68,13 +69,14 @@ def joint_certificates(run: Path, codes: NodeCodes, earlier: Sequence[Released],
         earlier: earlier releases with codes of some of these nodes.
         root: the folder of the graph's raw files.
     """
-    record = read_record(run)
+    folder = RunFolder(run)
+    record = folder.record()
     if record["reading"] is None and any(other.graph != record["graph_digest"] for other in earlier):
         raise GraphveilError(
             f"the nodes of {run} have no ids of their own, so they cannot be matched with those of another graph: count"
             " releases together only if they are of the same graph."
         )
-    graph, split = graph_of(run, record, root)
+    graph, split = graph_of(folder, record, root)
     nodes = node_hashes(node_ids(graph))
     found = [codes.find(nodes), *(other.codes.find(nodes) for other in earlier)]
     if len(found[0]) != len(codes.nodes) or (found[0] < 0).any():

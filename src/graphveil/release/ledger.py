@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphveil.errors import GraphveilError
-from graphveil.files import hold_lock, read_json, write_atomically, write_json
+from graphveil.files import read_json, write_atomically, write_json
 from graphveil.randomness import hashed_names
 from graphveil.release.codes import Integers
 from graphveil.reporting.checks import Fields
+from graphveil.runs.folder import RunFolder
 
 SCHEMA = "graphveil/releases/1"
 LEDGER, FOLDER = "releases.json", "releases"
@@ -110,7 +111,7 @@ def record_release(
         files: names of the released files.
         pseudonymous: whether ids were replaced by pseudonyms.
     """
-    with hold_lock(run / ".lock", WAIT, f"another process is writing to {run}: wait for it, then export again."):
+    with RunFolder(run).edit(WAIT):
         read_ledger(run)  # refuse to add to a ledger that cannot be read
         entries = [entry.content for entry in _entries(run)]
         numbers = {entry["codes_sha256"]: entry["codes"] for entry in entries}

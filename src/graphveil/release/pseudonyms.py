@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphveil.errors import GraphveilError
-from graphveil.release.formats import Embeddings
+from graphveil.runs.folder import Embeddings
 
 SHORTEST = 16
 """Minimum length of a key in bytes."""
