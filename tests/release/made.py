@@ -1,4 +1,4 @@
-"""Two tables with values that would be recognised anywhere, and what tests do to a run's files."""
+"""Two tables with distinctive values, and helpers that change the files of a run."""
 
 import json
 from dataclasses import asdict
@@ -96,7 +96,7 @@ def audit_files(run: Path) -> dict[str, Path]:
 
 
 def change(file: Path, **fields: Any) -> None:
-    """Put other values into a JSON file, and seal it anew if it was; a dictionary is merged."""
+    """Change values of a JSON file, and update its digest if it has one; dictionaries are merged."""
     content = json.loads(file.read_text())
     for name, value in fields.items():
         old = content.get(name)

@@ -37,7 +37,13 @@ class Markdown(str):
 
 
 def card(evidence: Evidence, formats: Sequence[str], pseudonymous: bool) -> str:
-    """Render the card as Markdown."""
+    """Render the card as Markdown.
+
+    Args:
+        evidence: the record, the embeddings and the audits of the run, and the objections to its release.
+        formats: the names of the released formats.
+        pseudonymous: whether ids were replaced by pseudonyms.
+    """
     record = Fields.of(dict(evidence.record), "run.json")
     try:
         config, scores = (Fields.of(record.content.get(name), name) for name in ("config", "scores"))

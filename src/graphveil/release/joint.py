@@ -1,7 +1,7 @@
 """What a release reveals together with earlier releases of the same nodes.
 
 Nodes are matched by their ids. A node has a code in each release that contains it, and all of them together are one
-joint code, whose certificate covers everybody who holds all the releases. It is counted for the nodes of this release
+joint code, whose certificate covers attackers who hold all releases. It is counted for the nodes of this release
 that are in at least one of the earlier ones.
 """
 
@@ -32,8 +32,9 @@ class Joint:
     """The certificates of a release and the earlier releases of the same nodes together.
 
     Args:
-        releases: how many earlier releases there are. same_run: how many of them are other codes of the same run.
-        nodes: nodes of this release that are in at least one of them.
+        releases: the number of earlier releases.
+        same_run: the number of them with other codes of the same run.
+        nodes: the number of nodes of this release that are in at least one of them.
         certificates: by secret; a secret that is known for none of these nodes has none.
     """
 
@@ -63,8 +64,10 @@ def joint_certificates(run: Path, codes: NodeCodes, earlier: Sequence[Released],
     """Count what the codes of a run and earlier releases reveal together about each secret of the run.
 
     Args:
-        codes: of the run's nodes. earlier: other codes of some of them.
-        root: of the graph's raw files.
+        run: the folder of the run.
+        codes: the codes of its nodes.
+        earlier: earlier releases with codes of some of these nodes.
+        root: the folder of the graph's raw files.
     """
     folder = RunFolder(run)
     record = folder.record()
@@ -99,7 +102,10 @@ class _Part:
     """The nodes of a graph that are counted.
 
     Args:
-        codes: their joint codes, (n,). nodes: their indices in the graph, (n,) in ascending order.
+        codes: their joint codes, (n,).
+        nodes: their indices in the graph, (n,) in ascending order.
+        graph: the graph.
+        split: its split.
         held_out: whether no training has used the test part of the split: the runs have the same split.
     """
 

@@ -60,7 +60,9 @@ class Released:
     """Codes that have been released.
 
     Args:
-        graph, split: digests of the graph and the split of their run.
+        codes: the codes of nodes.
+        graph: the digest of the graph of their run.
+        split: the digest of the split of their run.
         same_run: whether they are from the run that is now exported.
     """
 
@@ -103,7 +105,9 @@ def record_release(
     """Add a release to the ledger of a run.
 
     Args:
-        codes: the released codes. record: the content of run.json.
+        run: the folder of the run.
+        codes: the released codes.
+        record: the content of run.json.
         files: names of the released files.
         pseudonymous: whether ids were replaced by pseudonyms.
     """
