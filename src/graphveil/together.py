@@ -31,7 +31,8 @@ def fit_together(
     Each has its own split, seed, trade-off and end, and comes out as `fit` would leave it, up to the order of sums.
 
     Args:
-        veils: alike in all but `seed` and `tradeoff`. splits: one for each.
+        veils: alike in all but `seed` and `tradeoff`.
+        splits: one for each.
     """
     if len(veils) != len(splits):
         raise GraphveilError(f"{len(veils)} veils came with {len(splits)} splits: give one split for each veil.")

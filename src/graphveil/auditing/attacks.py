@@ -71,7 +71,8 @@ class Attack(Protocol):
         """Learn from what is known, and answer what is asked.
 
         Args:
-            z: embeddings, (num_nodes, channels). secret: a `NodeSecret` or a `LinkSecret`.
+            z: embeddings, (num_nodes, channels).
+            secret: a `NodeSecret` or a `LinkSecret`.
         """
 
 

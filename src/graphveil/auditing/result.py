@@ -79,7 +79,8 @@ class Audit:
     """What a panel of fresh attackers read from embeddings.
 
     Args:
-        findings: on the embeddings. controls: of the same panel on something else, by its name.
+        findings: on the embeddings.
+        controls: of the same panel on something else, by its name.
         shape: flags raised by the numbers of the embeddings themselves.
         dropped: attacks that the time budget left out.
         origin: panel, seed, and digests of the split and the embeddings.

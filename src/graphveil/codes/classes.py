@@ -76,8 +76,10 @@ class ClassCertificate:
     """What the codes of a release can reveal about a class of its nodes; information is in nats.
 
     Args:
-        nodes: released nodes. known: those with a known class, which are counted.
-        codes: codes in use. smallest_code: nodes with the rarest of them.
+        nodes: released nodes.
+        known: those with a known class, which are counted.
+        codes: codes in use.
+        smallest_code: nodes with the rarest of them.
         majority: share of the largest class, which is the accuracy without the codes.
         accuracy: of the best rule from code to class.
         accuracy_by_chance: the mean of the same for codes unrelated to the classes; likewise `information_by_chance`.

@@ -38,14 +38,16 @@ class LinkCertificate:
     """What the codes of a release can reveal about its links.
 
     Args:
-        codes: codes in use. smallest_code: nodes with the rarest of them.
+        codes: codes in use.
+        smallest_code: nodes with the rarest of them.
         auc: of the best score of two codes.
         auc_by_chance: the mean of the same for codes that are permuted among the nodes.
         class_matched_auc: against non-links with the class pairs of the links; None if no classes are known.
         within_class_auc: the same for attackers who know the classes of both nodes.
         information: the evidence J for a link, in nats.
         bits_per_node: what the code of a node can reveal about anything: log2 of the codes in use.
-        confidence: of the second statement. calibration: None if there are too few links.
+        confidence: of the second statement.
+        calibration: None if there are too few links.
     """
 
     nodes: int
