@@ -25,7 +25,7 @@ autodoc_typehints_description_target = "documented_params"
 napoleon_numpy_docstring = False
 python_use_unqualified_type_names = True
 
-myst_enable_extensions = ["dollarmath"]
+highlight_language = "none"  # of blocks that name no language: commands and what they print
 myst_heading_anchors = 4
 
 # Notebooks run at every build, each in an empty folder; an exception in a cell fails the build.
