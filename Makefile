@@ -28,7 +28,8 @@ audit: $(READY)  ## ask whether an installed package has a known vulnerability
 
 docs: $(DOCS_READY)  ## build/docs: the pages of docs/, the notebooks run, the reference from the docstrings
 	mkdir -p build
-	$(BIN)/python -m typer graphveil.cli utils docs --name graphveil | sed -n '/^## /,$$p' > build/command-line.md
+	$(BIN)/python -m typer graphveil.cli utils docs --name graphveil --output build/verbs.md
+	sed -n '/^## /,$$p' build/verbs.md > build/command-line.md
 	$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --nitpicky -c docs . build/docs
 
 results: $(READY)  ## RESULTS.md, docs/report.html and README.md: all of the paper (wants a GPU)
