@@ -1,4 +1,4 @@
-"""The results in the README and in docs/explanation/results.md: written from RESULTS.md, and nothing else."""
+"""The results in the README and in docs/explanation/results.md are written from RESULTS.md."""
 
 from pathlib import Path
 
@@ -8,13 +8,13 @@ from tools.readme import BEGIN, END, NO_TABLES, between_marks, compact, headline
 from graphveil.experiments.goals import PROBLEMS
 
 RESULTS = f"""# Results
-### 18 cells
+### Main results
 
 #### {PROBLEMS["table2"]}
 
 About it.
 
-| graph | encoder | unprotected | must | protected | strongest attack | largest class | certificate |
+| graph | encoder | unprotected | required | protected | strongest attack | largest class | certificate |
 |---|---|---|---|---|---|---|---|
 | cora | gcn | 91.6 ± 0.4 | 79.0 | 81.4 ± 1.9 | 31.0 ± 2.5 | 30.2 | 31.4 ± 0.4 |
 | cora | gat | not run | 79.0 | not run |  |  |  |
@@ -48,7 +48,7 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def test_the_readme_has_the_numbers_of_results() -> None:
-    """Of this repository: `make readme` puts it right."""
+    """For the files of this repository; `make readme` updates the README."""
     assert main(["--check"]) == 0
 
 
@@ -63,16 +63,16 @@ def test_the_tables_are_those_of_results(files: list[str], tmp_path: Path) -> No
     assert text.endswith(f"{END}\n\nrest\n")
     assert main([*files, "--check"]) == 0
     assert main(files) == 0
-    assert (tmp_path / "tables.md").read_text() == text, "a second time changes nothing"
+    assert (tmp_path / "tables.md").read_text() == text, "writing again changes nothing"
 
 
 def test_the_readme_has_three_numbers(files: list[str], tmp_path: Path) -> None:
-    """Means over the cells that were run: (91.6 + 94.6) / 2 and so on, and their differences."""
+    """Means over complete rows, such as (91.6 + 94.6) / 2, and their differences."""
     text = " ".join((tmp_path / "README.md").read_text().split())
     assert text.startswith(f"# graphveil {BEGIN} How good it is, as means over 2 and 1 combinations")
     assert text.endswith(f"{END} rest")
     for number in (
-        "**0.9 points above guessing**",
+        "**0.9 points above chance level**",
         "35.9% accuracy, where the largest class has 35.0%",
         "exceeds 36.6%",
         "**6.4 points of AUC** is the price: link prediction falls from 93.1% to 86.7%",
@@ -106,7 +106,7 @@ def test_an_edited_number_is_noticed(
     assert main([*files, "--check"]) == 0
 
 
-def test_results_without_the_tables_are_said_to_be_missing() -> None:
+def test_missing_tables_are_replaced_by_a_sentence() -> None:
     assert compact("# Results\n") == headline("# Results\n") == NO_TABLES
     assert headline(RESULTS.replace("| cora | gcn | 81.6 |", "| cora | gcn | not run |")) == NO_TABLES
     assert table_under(RESULTS, "P3") == []
@@ -115,12 +115,12 @@ def test_results_without_the_tables_are_said_to_be_missing() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda text: text.replace("| cora | gat | not run |", "| cora | gat |"), "a row has 7 cells and not 8"),
+        (lambda text: text.replace("| cora | gat | not run |", "| cora | gat |"), "a row has 7 cells, expected 8"),
         (lambda text: text.replace("| largest class |", "| biggest class |"), "no column 'largest class'"),
         (lambda text: text[: text.index("| graph")], "has no table under"),
     ],
 )
-def test_a_torn_table_is_refused(change, says: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_malformed_table_is_refused(change, says: str) -> None:  # type: ignore[no-untyped-def]
     for write in (compact, headline):
         with pytest.raises(ValueError, match=says):
             write(change(RESULTS))
@@ -128,10 +128,10 @@ def test_a_torn_table_is_refused(change, says: str) -> None:  # type: ignore[no-
 
 def test_a_page_without_marks_is_refused(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for torn in ("", BEGIN, f"{END}{BEGIN}"):
-        with pytest.raises(ValueError, match="put the lines"):
+        with pytest.raises(ValueError, match="add the lines"):
             between_marks(torn, "text")
     for page in ("README.md", "tables.md"):
         (tmp_path / page).write_text("nothing")
         assert main(files) == 1
-        assert f"{page}: there is no place for the results: put the lines" in capsys.readouterr().err
+        assert f"{page}: there are no marks for the results: add the lines" in capsys.readouterr().err
         (tmp_path / page).write_text(PAGE)

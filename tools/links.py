@@ -1,7 +1,7 @@
-"""Check the links of the Markdown files: `python -m tools.links [FILE ...]` names the wrong ones and exits with 1.
+"""Check the links of the Markdown files: `python -m tools.links [FILE ...]` lists broken links and exits with 1.
 
-A relative link must lead to a file or a folder of the repository, and its anchor to a heading. Nothing is fetched: of
-an address only the form is checked.
+A relative link must point to a file or a folder of the repository, and its anchor to a heading. Nothing is fetched:
+only the syntax of an external address is checked.
 """
 
 import argparse

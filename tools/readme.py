@@ -1,7 +1,7 @@
 """Write the results in the README and the docs from the tables of RESULTS.md: `make readme`; `--check` only compares.
 
-RESULTS.md is the one source: `graphveil reproduce all --results RESULTS.md` writes its tables of 18 cells. The README
-has three numbers, and docs/explanation/results.md two short tables.
+RESULTS.md is the only source: `graphveil reproduce all --results RESULTS.md` writes its main results. The README has
+three numbers, and docs/explanation/results.md has two short tables.
 """
 
 import argparse
@@ -13,18 +13,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from graphveil.experiments.goals import HEADING, NOT_RUN, PROBLEMS
+from graphveil.experiments.goals import NOT_RUN, PROBLEMS
 
 ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 WIDTH = 120
-"""Columns of a line in the README."""
-NO_TABLES = f"RESULTS.md has no table of the {HEADING} yet: `make results` measures them."
+"""Maximum length of a line in the README."""
+NO_TABLES = "RESULTS.md has no tables of the main results: `make results` measures them."
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One short table: a title, its columns, and the column of RESULTS.md that the last one comes from."""
+    """One short table.
+
+    Args:
+        title: the sentence above the table.
+        kept: the title of the column with the utility.
+        hidden: the title of the column with the strongest attack.
+        reference: the title of the column that the attack is compared with.
+        reference_column: the column of RESULTS.md that `reference` is copied from.
+    """
 
     title: str
     kept: str
@@ -51,11 +59,15 @@ COMPACT = {
 }
 
 Line = Mapping[str, str]
-"""One row of a Markdown table, by column."""
+"""One row of a Markdown table: the text of each cell, by column."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the results, or with `--check` say whether they are as they would be written; 1 if not."""
+    """Write the results, or with `--check` compare them with RESULTS.md.
+
+    Returns:
+        The exit code: 1 if a page differs under `--check`, or cannot be written.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file differs")
     parser.add_argument("--results", type=Path, default=ROOT / "RESULTS.md")
@@ -83,29 +95,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def headline(results: str) -> str:
-    """The three numbers of the README, from the text of RESULTS.md; a sentence where it has no complete cell."""
+    """The three numbers of the README from the text of RESULTS.md; a sentence if RESULTS.md has no main results."""
     (count, labels), (other, links) = _means(results, "table2", "certificate"), _means(results, "table3")
     if not count or not other:
         return NO_TABLES
-    cells = f"{count}" if count == other else f"{count} and {other}"
+    combinations = f"{count}" if count == other else f"{count} and {other}"
     largest, equal = labels[COMPACT["table2"].reference_column], links[COMPACT["table3"].reference_column]
     attack = labels["strongest attack"]
     numbers = (
-        f"**{attack - largest:.1f} points above guessing** is the strongest attack on labels when links are kept and"
-        f" labels are hidden: {attack:.1f}% accuracy, where the largest class has {largest:.1f}%. By the certificate no"
-        f" attack that sees only the embeddings exceeds {labels['certificate']:.1f}%.",
+        f"**{attack - largest:.1f} points above chance level** is the strongest attack on labels when links are kept"
+        f" and labels are hidden: {attack:.1f}% accuracy, where the largest class has {largest:.1f}%. By the"
+        f" certificate no attack that sees only the embeddings exceeds {labels['certificate']:.1f}%.",
         f"**{_price(labels):.1f} points of AUC** is the price: link prediction falls from {labels['unprotected']:.1f}%"
         f" to {labels['protected']:.1f}%.",
         f"**{_price(links):.1f} points of accuracy** is the price of keeping labels and hiding links"
         f" ({links['unprotected']:.1f}% to {links['protected']:.1f}%). The strongest attack on links then has an AUC of"
         f" {links['strongest attack']:.1f}%; comparing the true labels of two nodes has {equal:.1f}%.",
     )
-    title = f"How good it is, as means over {cells} combinations of graph and encoder in [RESULTS.md](RESULTS.md):"
+    title = (
+        f"How good it is, as means over {combinations} combinations of graph and encoder in [RESULTS.md](RESULTS.md):"
+    )
     return "\n".join([title, "", *(textwrap.fill(f"- {number}", WIDTH, subsequent_indent="  ") for number in numbers)])
 
 
 def compact(results: str) -> str:
-    """The short tables of the docs, from the text of RESULTS.md; a sentence where it has no table of the 18 cells."""
+    """The short tables of the docs from the text of RESULTS.md; a sentence if RESULTS.md has no main results."""
     parts = []
     for name, problem in COMPACT.items():
         lines = table_under(results, PROBLEMS[name])
@@ -115,10 +129,10 @@ def compact(results: str) -> str:
 
 
 def table_under(text: str, heading: str) -> list[Line]:
-    """The first Markdown table under a heading, row by row; nothing if there is no such heading.
+    """The rows of the first Markdown table under a heading; an empty list if there is no such heading.
 
     Raises:
-        ValueError: the heading has no table, or a row has more or fewer cells than there are columns.
+        ValueError: if there is no table under the heading, or a row has more or fewer cells than there are columns.
     """
     found = re.search(rf"^#+ {re.escape(heading)}$", text, re.MULTILINE)
     if found is None:
@@ -130,7 +144,8 @@ def table_under(text: str, heading: str) -> list[Line]:
     columns, _, *body = rows
     for row in body:
         if len(row) != len(columns):
-            raise ValueError(f"under {heading!r} a row has {len(row)} cells and not {len(columns)}: {' | '.join(row)}")
+            cells = f"{len(row)} cells, expected {len(columns)}"
+            raise ValueError(f"under {heading!r} a row has {cells}: {' | '.join(row)}")
     return [dict(zip(columns, row, strict=True)) for row in body]
 
 
@@ -138,25 +153,27 @@ def between_marks(page: str, text: str) -> str:
     """The page with `text` between its marks.
 
     Raises:
-        ValueError: the marks are missing.
+        ValueError: if the marks are missing.
     """
     before, found_begin, rest = page.partition(BEGIN)
     _, found_end, after = rest.partition(END)
     if not found_begin or not found_end:
-        raise ValueError(f"there is no place for the results: put the lines {BEGIN} and {END} where they go.")
+        raise ValueError(
+            f"there are no marks for the results: add the lines {BEGIN} and {END} where the results belong."
+        )
     return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
 def _means(results: str, name: str, *more: str) -> tuple[int, dict[str, float]]:
-    """The number of cells of a problem that have a value in all columns, and the mean of each column over them."""
+    """The number of rows of a problem with a value in all columns, and the mean of each column over these rows."""
     columns = ("unprotected", "protected", "strongest attack", COMPACT[name].reference_column, *more)
-    cells = []
+    complete = []
     for line in table_under(results, PROBLEMS[name]):
         _check_columns(line, columns)
         if all(line[column] not in ("", NOT_RUN) for column in columns):
-            cells.append([float(line[column].split(" ± ")[0]) for column in columns])
-    return len(cells), {
-        column: fmean(values) for column, values in zip(columns, zip(*cells, strict=True), strict=False)
+            complete.append([float(line[column].split(" ± ")[0]) for column in columns])
+    return len(complete), {
+        column: fmean(values) for column, values in zip(columns, zip(*complete, strict=True), strict=False)
     }
 
 
@@ -172,12 +189,12 @@ def _check_columns(line: Line, columns: Sequence[str]) -> None:
 
 def _table(problem: Problem, lines: Sequence[Line]) -> str:
     columns = ("graph", "encoder", problem.kept, problem.hidden, problem.reference)
-    rows = [_words(problem, line) for line in lines]
+    rows = [_row(problem, line) for line in lines]
     head = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
     return "\n".join([f"{problem.title}:", "", *head, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def _words(problem: Problem, line: Line) -> list[str]:
+def _row(problem: Problem, line: Line) -> list[str]:
     _check_columns(line, ("graph", "encoder", "unprotected", "protected", "strongest attack", problem.reference_column))
     kept = NOT_RUN if line["protected"] == NOT_RUN else f"{line['unprotected']} → {line['protected']}"
     return [line["graph"], line["encoder"], kept, line["strongest attack"], line[problem.reference_column]]

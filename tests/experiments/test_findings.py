@@ -44,7 +44,7 @@ def test_numbers_come_from_the_rows() -> None:
         " (-2.0 to -2.0)" in text
     )
     assert (
-        "(`minimax`), the mean accuracy is 31.0 % for the training adversary and 81.0 % for the strongest attack, at a"
+        "(`minimax`), the mean accuracy is 31.0 % for the joint adversary and 81.0 % for the strongest attack, at a"
         " mean utility of 88.0 %. With it (`club`), these are 30.0, 37.0 and 75.0 %." in text
     )
     assert "In 1 of 5 rows the audit flags some of the runs" in text
@@ -62,7 +62,7 @@ def test_rows_below_the_paper_are_listed_with_their_numbers() -> None:
     text = findings({"table2": [weak, hidden("published", 0.70, 0.03, 0.84)]})
     assert "in 0 of 1 rows (not in cora gcn 87.0, paper 89.3)" in text
     assert "(not in cora gcn 60.0, paper 72.0)" in text
-    assert "(values of `published`): cora gcn (utility 70.0, paper 79.4; training adversary 3.0, paper 28.5)." in text
+    assert "(values of `published`): cora gcn (utility 70.0, paper 79.4; joint adversary 3.0, paper 28.5)." in text
     assert findings({"table2": []}) == ""
     assert "Without protection" not in findings({"table2": TABLE2[1:]}), "there are no unprotected rows"
 

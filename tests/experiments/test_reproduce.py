@@ -432,7 +432,7 @@ def test_a_table_is_made_from_saved_results(tmp_path: Path, monkeypatch: pytest.
     assert by_variant["unprotected"].protocol.value == pytest.approx(0.59), (
         "the attack of the paper on finished embeddings"
     )
-    assert by_variant["club"].protocol.value == pytest.approx(0.28), "the training adversary"
+    assert by_variant["club"].protocol.value == pytest.approx(0.28), "the joint adversary"
     assert by_variant["club"].utility.value == pytest.approx(0.801)
     table = (tmp_path / "table2.md").read_text()
     assert "| club | cora | gcn | 0.5 | 3 | 79.4 | 80.1 ± 0.2 | +0.7 | 28.5 | 28.0 | -0.5 | 60.0 |" in table

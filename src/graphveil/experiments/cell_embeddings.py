@@ -29,7 +29,7 @@ class Trained:
     Args:
         cell: the configuration.
         z: embeddings of shape (num_nodes, channels).
-        score: utility and training adversaries on the test part.
+        score: utility and joint adversaries on the test part.
         curves: columns of the history, for the rounds that were evaluated.
     """
 

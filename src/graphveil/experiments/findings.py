@@ -129,13 +129,13 @@ def _protocol(rows: Sequence[Row]) -> str:
     }
     by_any = set[str]().union(*reproduced.values())
     missing = [
-        f"{_name(row)} (utility {percent(row.utility.value)}, paper {percent(row.paper[0])}; training adversary"
+        f"{_name(row)} (utility {percent(row.utility.value)}, paper {percent(row.paper[0])}; joint adversary"
         f" {percent(row.protocol.value)}, paper {percent(row.paper[1])})"
         for row in judged
         if row.paper and _name(row) not in by_any and row.variant == "published"
     ]
     return (
-        f"**By the paper's protocol**, the attack {_metric(judged[0])} is that of the training adversary. A result is"
+        f"**By the paper's protocol**, the attack {_metric(judged[0])} is that of the joint adversary. A result is"
         " reproduced if, within the intervals over seeds, the adversary is at most three points above the paper's and"
         f" the utility is at most two points below it. Of the {len({*map(_name, judged)})} protected results, the"
         f" number reproduced or better is {', '.join(f'{len(reproduced[name])} with `{name}`' for name in reproduced)},"
@@ -187,7 +187,7 @@ def _second_term(rows: Sequence[Row]) -> str:
     return (
         "**The second term of vCLUB**, which the paper drops, removes the reward for an adversary that is"
         f" confidently wrong. Without it (`minimax`), the mean {metric} is {_mean(pairs, 0, 'protocol')} % for the"
-        f" training adversary and {_mean(pairs, 0, 'fresh')} % for the strongest attack, at a mean utility of"
+        f" joint adversary and {_mean(pairs, 0, 'fresh')} % for the strongest attack, at a mean utility of"
         f" {_mean(pairs, 0, 'utility')} %. With it (`club`), these are {_mean(pairs, 1, 'protocol')},"
         f" {_mean(pairs, 1, 'fresh')} and {_mean(pairs, 1, 'utility')} %."
     )

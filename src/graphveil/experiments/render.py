@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from graphveil.experiments.tables import Mean, Row
 
 COLUMNS = ("variant", "graph", "encoder", "lambda", "seeds")
-WITHOUT_PAPER = ("utility", "utility: chance level", "training adversary")
+WITHOUT_PAPER = ("utility", "utility: chance level", "joint adversary")
 WITH_PAPER = (
     "utility: paper",
     "utility: ours",

@@ -88,7 +88,7 @@ class Row:
         seeds: the number of seeds.
         utility: accuracy or AUC of the utility.
         protocol: accuracy or AUC of the paper's own attack. On unprotected embeddings it is trained on the finished
-            embeddings; otherwise it is the training adversary, evaluated on float32 probabilities as is usual. An AUC
+            embeddings; otherwise it is the joint adversary, evaluated on float32 probabilities as is usual. An AUC
             below 0.5 is replaced by 1 minus it, because inverted predictions reveal links too.
         fresh: accuracy or AUC of the strongest attack of the audit.
         fresh_attack: the attack that was the strongest for most seeds.

@@ -133,7 +133,7 @@ class Audited:
         worst_group: None if all groups have too few examples.
         chance: the chance level.
         floor: the attack value that the utility implies by itself, or None.
-        joint: the value of the training adversary, or None.
+        joint: the value of the joint adversary, or None.
         beside: further metrics, and attackers who hold more than z.
         flags: the name and the sentence of each flag.
         attacks: the results of all attacks, the strongest first.
