@@ -591,8 +591,12 @@ def test_an_interrupted_export_releases_nothing(
 
 
 INTERRUPTS: dict[str, tuple[list[str], str, str]] = {
-    "protect": ([*CLUB, *SMALL, *FOR_EVER], CHECKPOINT, "the same command with --resume goes on with"),
-    "sweep": ([*CLUB, "--jobs", "2", "--tradeoff", "0.5,1", "--seeds", "9"], ".lock", "the same command goes on with"),
+    "protect": ([*CLUB, *SMALL, *FOR_EVER], CHECKPOINT, "run the same command with --resume to continue in"),
+    "sweep": (
+        [*CLUB, "--jobs", "2", "--tradeoff", "0.5,1", "--seeds", "9"],
+        ".lock",
+        "run the same command again to continue in",
+    ),
 }
 
 

@@ -94,7 +94,7 @@ def test_while_it_leaves(program: list[str], tmp_path: Path) -> None:
     slow = Slow(tmp_path, [*program, "--version"], "the end")
     slow.interrupt()
     code, out, err = slow.ended()
-    assert (code, err) == (130, "graphveil: interrupted while leaving.\n")
+    assert (code, err) == (130, "graphveil: interrupted during shutdown.\n")
     assert out.startswith("graphveil "), "what was said is not lost"
 
 

@@ -43,7 +43,7 @@ from graphveil.auditing.result import Audit, Context
 from graphveil.auditing.secret import LinkSecret, NodeSecret, Secret, link_secret, node_secret
 from graphveil.data import UNKNOWN, Split, check_graph, digest
 from graphveil.errors import GraphveilError, unknown
-from graphveil.interrupts import kept_from_workers
+from graphveil.interrupts import block_interrupts
 from graphveil.randomness import stream
 
 RESERVED = (
@@ -296,7 +296,7 @@ def run(
     costs = {(task.subject, task.attack.name): task.attack.cost for task in tasks}
     findings: list[Finding] = []
     jobs = min(effort.jobs, len(tasks))  # each is a process, whether there is work for it or not
-    with kept_from_workers():
+    with block_interrupts():
         found = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(in_time())
     for finding in found:
         if finding.seconds > 0:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphveil.data.origin import Origin
-from graphveil.data.sentences import listed
+from graphveil.data.sentences import list_names
 from graphveil.errors import GraphveilError
 
 UNKNOWN = -1
@@ -65,7 +65,7 @@ def node_classes(graph: Data, name: str) -> Tensor:
     """
     key = "y" if name == "labels" else name
     if key not in graph:
-        raise _has_not(graph, name)
+        raise _missing_target(graph, name)
     value = graph[key]
     if not isinstance(value, Tensor) or value.dim() != 1 or value.numel() != graph.num_nodes:
         shape = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
@@ -86,20 +86,20 @@ def node_classes(graph: Data, name: str) -> Tensor:
     return classes
 
 
-def _has_not(graph: Data, name: str) -> GraphveilError:
-    """The sentence for classes that a graph does not have, with those that it has or could have been read with."""
-    there = [*(["labels"] if "y" in graph else []), *node_attributes(graph)]
+def _missing_target(graph: Data, name: str) -> GraphveilError:
+    """The error for classes that a graph does not have; it lists the existing ones and the columns that were read."""
+    existing = [*(["labels"] if "y" in graph else []), *node_attributes(graph)]
     origin = graph.get("origin")
-    columns = [column for column in origin.columns if column not in there] if isinstance(origin, Origin) else []
+    columns = [column for column in origin.columns if column not in existing] if isinstance(origin, Origin) else []
     if not columns:
         return GraphveilError(
             f"the graph has no {name!r}: choose 'links', 'labels' (graph.y)"
-            f" or one of its node attributes ({', '.join(there) or 'it has none'})."
+            f" or one of its node attributes ({', '.join(existing) or 'it has none'})."
         )
-    has = f"it has {listed(there)}, and " if there else ""
+    has = f"it has {list_names(existing)}, and " if existing else ""
     return GraphveilError(
-        f"the graph has no {name!r}: {has}its table has the columns {listed(columns)}; name what is kept or hidden, as"
-        f" in --secret NAME (in Python: read_graph(..., attributes=['NAME']))."
+        f"the graph has no {name!r}: {has}its table has the columns {list_names(columns)}. Name a column to keep or to"
+        " hide, as in --secret NAME (in Python: read_graph(..., attributes=['NAME']))."
     )
 
 

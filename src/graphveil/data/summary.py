@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from graphveil.data.graph import UNKNOWN, node_classes, undirected_pairs
 from graphveil.data.origin import Encoding
-from graphveil.data.sentences import some
+from graphveil.data.sentences import plural
 
 MOST_COLUMNS = 16384
 """More than these are not summarised: the record of a run is to be read by people too."""
@@ -120,7 +120,7 @@ def _names(encoding: Encoding, width: int) -> Sequence[str]:
 
 
 def _count(which: NDArray[np.bool_]) -> str:
-    return f"{int(which.sum()):,} of {some(len(which), 'feature')}"
+    return f"{int(which.sum()):,} of {plural(len(which), 'feature')}"
 
 
 def _worst(names: Sequence[str], by: Array, which: NDArray[np.bool_]) -> str:

@@ -14,7 +14,7 @@ from graphveil.data.readers.assemble import RESERVED, Found
 from graphveil.data.readers.columns import are_names
 from graphveil.data.readers.links import Links
 from graphveil.data.readers.safe_open import MOST_COLUMNS, brief
-from graphveil.data.sentences import some
+from graphveil.data.sentences import plural
 from graphveil.errors import GraphveilError
 
 MOST_NODES = 1 << 31
@@ -60,7 +60,7 @@ def read_arrays(source: Any, reading: ReadOptions, name: str = "the graph") -> F
     pairs = _ends(ends, name)
     count = _count(sizes, pairs, name)
     columns, attributes = _columns(parts, label, reading, count)
-    notes = [f"{some(count, 'node')}, numbered from 0." if ids is None else f"{some(count, 'node')} by their ids."]
+    notes = [f"{plural(count, 'node')}, numbered from 0." if ids is None else f"{plural(count, 'node')} by their ids."]
     if gone := [key for key in parts if key not in columns]:
         notes.append(f"Not read: {', '.join(gone[:10])}.")
     links = Links(pairs, lambda row: f"{name}, link {row}", _weights(weights, pairs, name))

@@ -17,7 +17,7 @@ from graphveil.data.readers.features import Matrix, Pieces, features_like, featu
 from graphveil.data.readers.links import Links, simple_links
 from graphveil.data.readers.safe_open import no_column
 from graphveil.data.readers.text import MISSING
-from graphveil.data.sentences import listed, some
+from graphveil.data.sentences import list_names, plural
 from graphveil.data.sparse import identity
 from graphveil.errors import GraphveilError, shortened
 
@@ -139,13 +139,13 @@ def _classes(
     bins = reading.bins.get(name, reading.bins.get(column))
     classes = classes_of(values, column, bins, numeric_labels=name == "labels" or name in found.attributes)
     unknown_count = int((classes.codes == UNKNOWN).sum())
-    without = f", {some(unknown_count, 'node')} unknown" if unknown_count else ""
-    notes.append(f"{name}: {some(len(classes.names), 'class', 'classes')}{without}.")
+    without = f", {plural(unknown_count, 'node')} unknown" if unknown_count else ""
+    notes.append(f"{name}: {plural(len(classes.names), 'class', 'classes')}{without}.")
     if classes.cuts is not None and are_dates(values):
         notes.append(f"The values of {column!r} are dates: counted in days.")
     if doubtful := [word for word in classes.names if word in MISSING]:
         own = "is taken as a class of its own" if len(doubtful) == 1 else "are taken as classes of their own"
-        notes.append(f"{listed(doubtful)} of {column!r} {own}; leave cells empty where nothing is known.")
+        notes.append(f"{list_names(doubtful)} of {column!r} {own}; leave cells empty where nothing is known.")
     return classes
 
 
@@ -172,7 +172,7 @@ def _features(
         )
     width = sum(column.width for column in pieces.columns)
     if width:
-        notes.append(f"{some(width, 'feature')} from {some(len(pieces.columns), 'column')}.")
+        notes.append(f"{plural(width, 'feature')} from {plural(len(pieces.columns), 'column')}.")
     return pieces
 
 
@@ -183,7 +183,7 @@ def _features_like(found: Found, encoding: Encoding, taken: set[str], notes: lis
     pieces = features_like(columns, encoding.columns, len(found.ids), notes)
     known = {*_sources(encoding.columns), *encoding.left_out, *taken}
     if extra := [name for name in found.columns if name not in known]:
-        notes.append(f"Not known to the encoder, and ignored: {listed(extra)}.")
+        notes.append(f"Not known to the encoder, and ignored: {list_names(extra)}.")
     return pieces
 
 

@@ -21,7 +21,7 @@ from graphveil.data.origin import Column
 from graphveil.data.readers.columns import FEW_CATEGORIES, MOST_CATEGORIES, coded, numbers, words
 from graphveil.data.readers.dates import are_dates
 from graphveil.data.readers.safe_open import MOST_BYTES, MOST_COLUMNS
-from graphveil.data.sentences import listed, some
+from graphveil.data.sentences import list_names, plural
 from graphveil.data.sparse import csr
 from graphveil.errors import GraphveilError
 
@@ -81,7 +81,7 @@ def features_like(
     pieces = Pieces()
     wanted = [name for column in columns for name in sources_of(column)]
     if missing := [name for name in wanted if name not in table]:
-        notes.append(f"Known to the encoder, but not there, and filled with 0: {listed(missing)}.")
+        notes.append(f"Known to the encoder, but not there, and filled with 0: {list_names(missing)}.")
     for column in columns:
         if column.kind == "matrix" and column.categories:
             parts = [_number_like(table.get(name), name, rows, notes, missing=0.0) for name in column.categories]
@@ -114,7 +114,7 @@ def sources_of(column: Column) -> Sequence[str]:
 def new_values(count: int, name: str) -> str:
     """The beginning of a sentence on values of a column that an earlier graph did not have."""
     one, several = "is new to the encoder and counts", "are new to the encoder and count"
-    return some(count, f"value of {name!r} {one}", f"values of {name!r} {several}")
+    return plural(count, f"value of {name!r} {one}", f"values of {name!r} {several}")
 
 
 def check_width(name: str, came: int, expected: int) -> None:
@@ -184,7 +184,7 @@ def _add_number(pieces: Pieces, name: str, values: NDArray[np.float64], notes: l
         return
     if count := len(values) - len(known):
         one, several = "is missing or infinite, and stands", "are missing or infinite, and stand"
-        notes.append(some(count, f"number of {name!r} {one}", f"numbers of {name!r} {several}") + " as its mean.")
+        notes.append(plural(count, f"number of {name!r} {one}", f"numbers of {name!r} {several}") + " as its mean.")
     part = np.nan_to_num((values - mean) / deviation).astype(np.float32)[:, None]
     pieces.add(Column(name, "number", 1, mean, deviation), part)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphveil.data.graph import decode_pairs, encode_pairs
 from graphveil.data.origin import ReadOptions
-from graphveil.data.sentences import some
+from graphveil.data.sentences import plural
 from graphveil.errors import GraphveilError
 
 
@@ -42,7 +42,7 @@ def simple_links(links: Links, reading: ReadOptions, notes: list[str]) -> Tensor
             raise GraphveilError(
                 f"{_first(links, loop)}, links a node to itself, {_among(count)}, or say --loops drop."
             )
-        notes.append(f"{some(count, 'loop')} dropped.")
+        notes.append(f"{plural(count, 'loop')} dropped.")
         links = _chosen(links, np.flatnonzero(~loop.numpy()))
         ends = links.ends
     codes = encode_pairs(torch.stack([torch.minimum(*ends), torch.maximum(*ends)]))
@@ -53,12 +53,12 @@ def simple_links(links: Links, reading: ReadOptions, notes: list[str]) -> Tensor
             raise GraphveilError(
                 f"{links.place(_first_repeated(ends))}, repeats a link, {_among(count)}, or say --duplicates drop."
             )
-        notes.append(f"{some(count, 'repeated link')} dropped.")
+        notes.append(f"{plural(count, 'repeated link')} dropped.")
     pairs = codes // 2
     both = torch.zeros_like(pairs, dtype=torch.bool)
     both[1:] = pairs[1:] == pairs[:-1]
     pairs = _directions(pairs, both, links, reading, notes)
-    notes.append(f"{some(pairs.numel(), 'link')} of {some(rows, 'row')}.")
+    notes.append(f"{plural(pairs.numel(), 'link')} of {plural(rows, 'row')}.")
     return decode_pairs(pairs)
 
 
@@ -75,7 +75,7 @@ def _heavy(links: Links, reading: ReadOptions, notes: list[str]) -> Links:
         raise GraphveilError(f"{links.place(int(unknown.argmax()))}, has a link without a weight: give it one.")
     heavy = np.flatnonzero(links.weights >= reading.min_weight)
     if count := len(links.weights) - len(heavy):
-        notes.append(f"{some(count, 'link')} lighter than {reading.min_weight:g} dropped.")
+        notes.append(f"{plural(count, 'link')} lighter than {reading.min_weight:g} dropped.")
     return _chosen(links, heavy)
 
 
@@ -92,10 +92,10 @@ def _directions(pairs: Tensor, both: Tensor, links: Links, reading: ReadOptions,
     count, distinct = int(both.sum()), pairs[~both]
     if reading.direction == "mutual" and links.directed:
         if gone := distinct.numel() - count:
-            notes.append(f"{some(gone, 'link')} of one direction only dropped.")
+            notes.append(f"{plural(gone, 'link')} of one direction only dropped.")
         return pairs[both]
     if count:
-        notes.append(f"{some(count, 'link')} {'comes' if count == 1 else 'come'} in both directions: taken once.")
+        notes.append(f"{plural(count, 'link')} {'comes' if count == 1 else 'come'} in both directions: taken once.")
     elif links.directed and distinct.numel():
         notes.append("Each link comes in one direction and is taken for both.")
     return distinct

@@ -19,7 +19,7 @@ from graphveil.data.origin import ReadOptions
 from graphveil.data.readers.assemble import Found
 from graphveil.data.readers.links import Links
 from graphveil.data.readers.safe_open import MOST_COLUMNS, as_utf8, brief, read_bytes
-from graphveil.data.sentences import some
+from graphveil.data.sentences import plural
 from graphveil.errors import GraphveilError
 
 MOST_BYTES = 1 << 30
@@ -56,7 +56,7 @@ def read_networkx(graph: Graph, reading: ReadOptions, name: str = "the graph") -
     number = {node: place for place, node in enumerate(nodes)}
     ends = torch.tensor([[number[u], number[v]] for u, v in graph.edges()], dtype=torch.long).reshape(-1, 2).t()
     pairs = list(graph.edges())
-    notes = [f"{'A directed' if graph.is_directed() else 'An undirected'} graph of {some(len(nodes), 'node')}."]
+    notes = [f"{'A directed' if graph.is_directed() else 'An undirected'} graph of {plural(len(nodes), 'node')}."]
     links = Links(
         ends,
         lambda row: f"{name}, link {_short(pairs[row])}",

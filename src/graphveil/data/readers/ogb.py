@@ -15,7 +15,7 @@ from graphveil.data.readers.columns import numbers
 from graphveil.data.readers.ids import alike, own_ids
 from graphveil.data.readers.links import Links
 from graphveil.data.readers.text import TextTable, open_text
-from graphveil.data.sentences import some
+from graphveil.data.sentences import plural
 from graphveil.errors import GraphveilError
 
 
@@ -41,13 +41,15 @@ def read_ogb(folder: Path, reading: ReadOptions) -> Found:
     pairs = torch.from_numpy(np.ascontiguousarray(ends.T).astype(np.int64))
     check_ends(pairs, count, str(links.file))
     if matrix is not None and len(matrix) != count:
-        raise GraphveilError(f"{features and features.file} has {some(len(matrix), 'row')} for {some(count, 'node')}.")
+        raise GraphveilError(
+            f"{features and features.file} has {plural(len(matrix), 'row')} for {plural(count, 'node')}."
+        )
     columns: dict[str, pa.ChunkedArray] = {}
-    notes = [f"{some(count, 'node')} of a folder of OGB."]
+    notes = [f"{plural(count, 'node')} of a folder of OGB."]
     if labels is not None:
         classes = _matrix(labels)
         if len(classes) != count:
-            raise GraphveilError(f"{labels.file} has {some(len(classes), 'row')} for {some(count, 'node')}.")
+            raise GraphveilError(f"{labels.file} has {plural(len(classes), 'row')} for {plural(count, 'node')}.")
         if classes.shape[1] == 1:
             columns["y"] = node_column(np.where(classes[:, 0] < 0, np.nan, classes[:, 0]))
         else:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from graphveil.data.sentences import listed, short
+from graphveil.data.sentences import list_names, quote
 from graphveil.errors import GraphveilError, printable
 
 MOST_BYTES = 8 << 30
@@ -112,10 +112,10 @@ def unreadable(file: Path, error: Exception) -> GraphveilError:
 def no_column(where: str, name: str, names: Sequence[str]) -> GraphveilError:
     """The sentence for a column that is not there."""
     if not names:
-        return GraphveilError(f"{where} has no column {short(name)}: give a table of nodes, by --nodes, that has it.")
+        return GraphveilError(f"{where} has no column {quote(name)}: give a table of nodes, by --nodes, that has it.")
     near = difflib.get_close_matches(name, names[:1000], n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return GraphveilError(f"{where} has no column {short(name)}: it has {listed(names)}.{hint}")
+    return GraphveilError(f"{where} has no column {quote(name)}: it has {list_names(names)}.{hint}")
 
 
 def brief(error: Exception) -> str:

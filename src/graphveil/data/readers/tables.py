@@ -21,7 +21,7 @@ from graphveil.data.readers.columns import numbers
 from graphveil.data.readers.links import Links
 from graphveil.data.readers.safe_open import MOST_COLUMNS, brief, check_expansion, check_file, no_column
 from graphveil.data.readers.text import TextTable, open_text
-from graphveil.data.sentences import listed, some
+from graphveil.data.sentences import list_names, plural
 from graphveil.errors import GraphveilError
 
 TEXT = (".csv", ".tsv", ".txt", ".tab", ".edges", ".edgelist", ".el")
@@ -230,11 +230,11 @@ def _with_nodes(file: Path, ends: Ends, reading: ReadOptions, notes: list[str]) 
     read = set(columns)
     unread = [column for column in table.names if column not in read]
     if blank := [column for column in unread if column in table.unnamed]:
-        notes.append(f"Of {file.name}, {listed(blank)} has no name and is left out.")
+        notes.append(f"Of {file.name}, {list_names(blank)} has no name and is left out.")
     rows = table.read(columns, [name])
     known, *both = node_ids.alike(rows[name], *ends.ids)
     ids = node_ids.own_ids(known, name, table.place)
-    rows_of = some(len(ids), "row of", "rows of")
+    rows_of = plural(len(ids), "row of", "rows of")
     notes.append(f"Nodes are the {rows_of} {file.name}, by {name!r}.")
     links = Links(node_ids.numbered(both, ids, ends.names, ends.place), ends.place, ends.weights)
     rest = {column: rows[column] for column in columns if column != name}

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from graphveil.data.readers.safe_open import MOST_BYTES, MOST_COLUMNS, SMALL, as_utf8, brief, read_bytes
-from graphveil.data.sentences import some
+from graphveil.data.sentences import plural
 from graphveil.errors import GraphveilError
 
 MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None")
@@ -121,7 +121,7 @@ class TextTable:
         try:
             for line, row in self._rows():
                 if len(row) != len(self.names):
-                    came, expected = some(len(row), "column"), len(self.names)
+                    came, expected = plural(len(row), "column"), len(self.names)
                     return GraphveilError(
                         f"{self.file}, line {line}, has {came} and the table has {expected}: mend it."
                     )
