@@ -394,7 +394,7 @@ def test_a_column_called_encoder_is_no_difference(tmp_path: Path) -> None:
     columns["home_town"] = ["atlantis"] * NODES
     newer = write_tables(tmp_path / "newer", columns, links)
     origin = open_graph(str(newer), reading, encoding=before.origin.encoding).origin
-    assert "There is no column 'encoder': encoder is left out." in origin.notes
+    assert "The column 'encoder' is missing: encoder is not read." in origin.notes
     assert origin.differences == ("160 values of 'home_town' are new to the encoder and count as missing.",)
     assert set(origin.differences) < set(origin.notes)
     assert before.origin.differences == ()

@@ -14,7 +14,7 @@ from graphveil.data.graph import UNKNOWN, node_classes
 from graphveil.data.origin import origin_of
 from graphveil.randomness import generator
 
-MOST_NODES = 50_000
+MAX_NODES = 50_000
 """Nodes that are looked at."""
 
 BINS = 32
@@ -39,7 +39,7 @@ def leaky_columns(graph: Data, target: str) -> list[tuple[str, float]]:
     """
     y = node_classes(graph, target)
     nodes = torch.nonzero(y != UNKNOWN).flatten()
-    nodes = nodes[torch.randperm(nodes.numel(), generator=generator(0, "telling"))[:MOST_NODES]]
+    nodes = nodes[torch.randperm(nodes.numel(), generator=generator(0, "telling"))[:MAX_NODES]]
     classes = y[nodes].numpy()
     if len(classes) < 4 or (classes == classes[0]).all():
         return []

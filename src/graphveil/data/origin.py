@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from graphveil.errors import GraphveilError, unknown
 
-MOST_BINS = 100
+MAX_BINS = 100
 """Classes that numbers may be cut into."""
 
 _CHOICES: Mapping[str, Sequence[str]] = {
@@ -70,8 +70,8 @@ class ReadOptions:
             if isinstance(given, str) or not all(isinstance(column, str) for column in given or ()):
                 raise GraphveilError(f"{name} is {given!r}: give a list of names, such as ['age'].")
         for column, count in self.bins.items():
-            if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MOST_BINS:
-                raise GraphveilError(f"{count!r} bins for {column!r}: give a number from 2 to {MOST_BINS}.")
+            if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MAX_BINS:
+                raise GraphveilError(f"{count!r} bins for {column!r}: give a number from 2 to {MAX_BINS}.")
         if self.min_weight is not None and not math.isfinite(self.min_weight):
             raise GraphveilError(f"min_weight is {self.min_weight}: give a number.")
 
@@ -140,7 +140,7 @@ class Origin:
     Args:
         ids: the nodes' own, in the order of the nodes.
         notes: what was done, a sentence each.
-        structural: x says nothing but the number of links of a node: a split that hides links must make it anew.
+        structural: x says nothing but the number of links of a node: a split that hides links must create it again.
         differences: those of the notes that say where it is unlike the earlier graph by whose encoding it was read.
         reading: how it was read, with the names of columns that were guessed.
         columns: of the nodes, beside their id, which could be asked for as attributes.

@@ -16,7 +16,7 @@ from graphveil.data.graph import UNKNOWN, node_classes, undirected_pairs
 from graphveil.data.origin import Encoding
 from graphveil.data.sentences import plural
 
-MOST_COLUMNS = 16384
+MAX_COLUMNS = 16384
 """More than these are not summarised: the record of a run is to be read by people too."""
 BLOCK = 65536
 SHIFT = 0.5
@@ -39,7 +39,7 @@ def summary(graph: Data) -> dict[str, Any]:
         "nodes": nodes,
         "mean_degree": 2 * undirected_pairs(graph.edge_index.cpu()).size(1) / nodes,
     }
-    if graph.x.size(1) <= MOST_COLUMNS:
+    if graph.x.size(1) <= MAX_COLUMNS:
         mean, deviation, kurtosis = _moments(graph.x.detach().cpu())
         columns = {"mean": mean, "deviation": deviation, "kurtosis": kurtosis}
         found |= {name: [float(f"{value:.6g}") for value in column] for name, column in columns.items()}

@@ -17,7 +17,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 from graphveil.randomness import Noise
 from graphveil.training.targets import Examples, Rows, Target, judged
 
-AT_MOST = 4096
+MAX_EXAMPLES = 4096
 """Examples looked at in a round."""
 PROJECTIONS = 256
 SHARPNESS = (0.5, 1.5)
@@ -77,10 +77,10 @@ class _Lens:
 
 def _sample(examples: Examples, noise: Noise) -> Examples:
     count = examples.y.size(-1)
-    if count <= AT_MOST:
+    if count <= MAX_EXAMPLES:
         return examples
-    chosen = noise.ascending_integers(count, AT_MOST).view(*examples.y.shape[:-1], AT_MOST)
-    index = examples.index.gather(-1, chosen.expand(*examples.index.shape[:-1], AT_MOST))
+    chosen = noise.ascending_integers(count, MAX_EXAMPLES).view(*examples.y.shape[:-1], MAX_EXAMPLES)
+    index = examples.index.gather(-1, chosen.expand(*examples.index.shape[:-1], MAX_EXAMPLES))
     return Examples(index, examples.y.gather(-1, chosen))
 
 

