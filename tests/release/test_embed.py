@@ -366,10 +366,13 @@ def renamed(columns: Columns) -> None:
 @pytest.mark.parametrize(
     ("change_columns", "warning"),
     [
-        (without("income"), "encoder.* not there.*'income'"),
-        (with_another, "[Nn]ot known to the encoder.*'shoe_size'"),
-        (shifted, r"Values of 1 of 3 features lie more than 0.5 deviations from where they lay in training: 'income'"),
-        (spread, r"Values of 1 of 3 features are spread more than 2 times as wide, .*: 'income' \(20.0\)"),
+        (without("income"), "encoder expects are missing.*'income'"),
+        (with_another, "unknown to the encoder are ignored.*'shoe_size'"),
+        (shifted, r"The means of 1 of 3 features differ from training by more than 0.5 standard deviations: 'income'"),
+        (
+            spread,
+            r"deviations of 1 of 3 features differ from training by a factor of more than 2: 'income' \(20.0\)",
+        ),
         (renamed, "160 values of 'home_town' are new to the encoder"),
     ],
 )
@@ -447,7 +450,7 @@ def test_too_few_links_are_embedded_and_not_audited(trained: Path, tmp_path: Pat
     assert made.secrets == ()
     assert len(made.unseen) == 2
     assert "10 distinct links" in made.unseen[0]
-    assert any("links on average" in warning for warning in made.warnings)
+    assert any("mean number of links per node" in warning for warning in made.warnings)
     with pytest.raises(GraphveilError, match="10 distinct links"):
         audit_run(made.folder, ["links"], "quick")
 
@@ -497,7 +500,7 @@ def test_a_default_that_is_asked_for_is_an_option_too(
 
 
 def test_a_graph_by_name_is_read_in_one_way(trained: Path, tmp_path: Path) -> None:
-    with pytest.raises(GraphveilError, match="karate is a graph by name, which is read in one way"):
+    with pytest.raises(GraphveilError, match="karate is the name of a graph, which has no options of reading"):
         embed(trained, "karate", tmp_path / "out", {"direction": "mutual"})
 
 
@@ -564,13 +567,13 @@ def test_the_worst_columns_are_named() -> None:
     )
     told = differences(summary(ring(x)), ring(newer, degree=10), Encoding(columns))
     assert len(told) == 3
-    assert told[0] == "A node has 10.0 links on average, where it had 4.0 in training."
-    assert told[1].startswith("Values of 2 of 5 features lie more than 0.5")
+    assert told[0] == "The mean number of links per node is 10.0; it was 4.0 in training."
+    assert told[1].startswith("The means of 2 of 5 features differ from training by more than 0.5")
     assert told[1].endswith(": 'town b' (9.0), 'town a' (3.0).")
     assert told[2].endswith(": 'k' (5.0).")
     never = differences(summary(ring(torch.ones(50, 1))), ring(torch.full((50, 1), 1.1)), Encoding())
     assert never == [
-        "Values of 1 of 1 feature lie more than 0.5 deviations from where they lay in training: 'feature 0' (100.0)."
+        "The means of 1 of 1 feature differ from training by more than 0.5 standard deviations: 'feature 0' (100.0)."
     ]
 
 

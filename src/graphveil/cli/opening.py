@@ -68,7 +68,7 @@ def open_and_show(
         if is_named(name):
             return OpenedGraph(open_graph(name, reading, root), name, None)
         nodes = None if reading.nodes is None else str(Path(reading.nodes).expanduser().resolve())
-        reading = replace(reading.wanting(*targets), nodes=nodes)
+        reading = replace(reading.with_targets(*targets), nodes=nodes)
         graph = open_graph(name, reading, root)
         opened = OpenedGraph(graph, str(Path(name).expanduser().resolve()), origin_of(graph).reading)
         leaks = [

@@ -277,7 +277,7 @@ def _with_classes(graph: Data, record: Mapping[str, Any], columns: Sequence[str]
         )
     if not wanted or record["reading"] is None:
         return graph
-    reading = ReadOptions(**record["reading"]).wanting(*wanted)
+    reading = ReadOptions(**record["reading"]).with_targets(*wanted)
     features = [name for name in reading.features or () if name not in wanted] or None
     again = _opened(record, replace(reading, features=features, bins={**reading.bins, **bins}))
     if not node_ids(again).equals(node_ids(graph)):

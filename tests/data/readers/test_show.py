@@ -72,4 +72,4 @@ def test_a_verb_gets_its_read_options() -> None:
     done = CliRunner().invoke(verbs, ["g", "--seed", "3", "--attribute", "a", "--attribute", "b", "--drop", "c"])
     assert done.exit_code == 0
     assert got == [("g", gv.ReadOptions(attributes=("a", "b"), drop=("c",)), 3)]
-    assert got[0][1].wanting("links", "b", "d", "labels").attributes == ("a", "b", "d")
+    assert got[0][1].with_targets("links", "b", "d", "labels").attributes == ("a", "b", "d")

@@ -237,7 +237,7 @@ def test_names_come_before_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     assert open_graph("karate").x.size(0) == 34
     assert open_graph("./karate").x.size(0) == 4
-    with pytest.raises(gv.GraphveilError, match=r"say ./karate for a folder"):
+    with pytest.raises(gv.GraphveilError, match=r"use ./karate for a folder"):
         open_graph("karate", gv.ReadOptions(label="x"))
     with pytest.raises(
         gv.GraphveilError, match=r"unknown graph 'karat': give a file, a folder or one of cora.*'karate'"
