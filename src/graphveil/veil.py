@@ -55,7 +55,7 @@ from graphveil.training.inputs import adjacency, applicable_scaling, features, p
 from graphveil.training.loop import Method, Problem, Training
 from graphveil.training.objectives import ADVERSARIAL, CODES, OBJECTIVES
 from graphveil.training.players import Streams, embed
-from graphveil.training.prediction import calibration, kept_classes, known_classes
+from graphveil.training.prediction import calibration, secret_classes, utility_classes
 from graphveil.training.recipes import Adversary, Recipe, default_recipe
 from graphveil.training.score import Score, score, score_codes
 from graphveil.training.targets import class_secret, class_utility, secret_target, utility_target
@@ -374,8 +374,8 @@ class Veil:
             objective = ADVERSARIAL.get(self.objective, ADVERSARIAL["club"])  # without secrets, any is plain training
             problem = plain if self.distils else problem
             return Adversarial(problem, modules, objective, recipe, self.adversary.steps, streams)
-        secrets = known_classes(problem, self.in_channels_, streams.seeds)
-        utility = kept_classes(problem, self.in_channels_, streams.seeds)
+        secrets = secret_classes(problem, self.in_channels_, streams.seeds)
+        utility = utility_classes(problem, self.in_channels_, streams.seeds)
         return Codes(problem, modules, self.code_shape_, recipe, streams, secrets, utility)
 
     def _encoded(self, graph: Data, split: Split | None) -> Tensor:
@@ -502,7 +502,7 @@ class Veil:
             secrets=[class_secret(name, graph, [split], self.adversary.knows, device) for name in names],
             tradeoff=torch.tensor(self.tradeoff, dtype=torch.float64, device=device),
         )
-        return [classes.shares for classes in known_classes(problem, self.in_channels_, [self.seed])]
+        return [classes.shares for classes in secret_classes(problem, self.in_channels_, [self.seed])]
 
     def _key(self) -> str:
         """What codes are drawn by: the weights, which are not released, so that nobody who knows the seed has it."""

@@ -91,14 +91,14 @@ def test_a_batch_reads_what_its_runs_read(secret: str) -> None:
     z = torch.randn(2, 300, 5, generator=torch.Generator().manual_seed(0))
     clock = torch.tensor([0])
 
-    def readings(z: Tensor, runs: list[int]) -> Tensor:
+    def values(z: Tensor, runs: list[int]) -> Tensor:
         target = secret_target(secret, graph, [splits[run] for run in runs], "all", CPU)
         examples, projections, known = (Noise(runs, name, 1, clock) for name in ("e", "p", "t"))
         return probe(target, z, target.train(known), target.val, Draws(examples, projections))
 
-    together = readings(z, [0, 1])
+    together = values(z, [0, 1])
     for run in (0, 1):
-        assert float(readings(z[run], [run])) == pytest.approx(float(together[run]), abs=0.02)
+        assert float(values(z[run], [run])) == pytest.approx(float(together[run]), abs=0.02)
 
 
 def test_normal_numbers_are_normal() -> None:
