@@ -198,11 +198,7 @@ def test_a_torn_checkpoint_costs_time_and_nothing_else(
     with caplog.at_level(logging.WARNING):
         protect(veil, small, small_split, out, resume=True, on_round=lambda run: rounds.append(run.round))
     assert rounds[0] == (21 if damage is None else 1)
-    told = (
-        []
-        if damage is None
-        else [f"{out / CHECKPOINT} is damaged and cannot be gone on from: the run starts from its beginning."]
-    )
+    told = [] if damage is None else [f"{out / CHECKPOINT} is damaged: the run starts over."]
     assert caplog.messages == told
     assert differences(whole, out) == []
 
@@ -598,8 +594,12 @@ def test_an_interrupted_export_releases_nothing(
 
 
 INTERRUPTS: dict[str, tuple[list[str], str, str]] = {
-    "protect": ([*CLUB, *SMALL, *FOR_EVER], CHECKPOINT, "the same command with --resume goes on with"),
-    "sweep": ([*CLUB, "--jobs", "2", "--tradeoff", "0.5,1", "--seeds", "9"], ".lock", "the same command goes on with"),
+    "protect": ([*CLUB, *SMALL, *FOR_EVER], CHECKPOINT, "run the same command with --resume to continue in"),
+    "sweep": (
+        [*CLUB, "--jobs", "2", "--tradeoff", "0.5,1", "--seeds", "9"],
+        ".lock",
+        "run the same command again to continue in",
+    ),
 }
 
 
