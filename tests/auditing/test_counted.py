@@ -166,7 +166,7 @@ def test_a_planted_leak_is_seen_by_certificate_and_panel(town: Data, town_split:
     assert found.verdict == "leaks"
     written = found.to_dict()
     assert written["certificate"]["sentence"] == found.certificate.sentence
-    assert written["certificate"]["rows"][0] == ["this release", *found.certificate.rows()[0][1:]]
+    assert written["certificate"]["rows"][0] == ["this release", *found.certificate.rows[0][1:]]
     assert written["certificate"]["not_covered"]
     assert written["certificate_on_test"] == found.limits
     text = " ".join(str(found).split())

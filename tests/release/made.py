@@ -86,7 +86,7 @@ def give_codes(run: Path, codes: "np.typing.NDArray[np.int64]") -> None:
     veil.save(run, kept | {"audited_as": audited_as(z), "scores": asdict(veil.score(graph, split))})
     audit_run(run, attacks="quick", controls=False)
     certificate = certify(z, graph, split, "tribe")
-    change(run / "audit.json", **PROTECTED, certificate=certificate.to_dict() | {"sentence": certificate.sentence})
+    change(run / "audit.json", **PROTECTED, certificate=certificate.to_dict())
 
 
 def audit_files(run: Path) -> dict[str, Path]:

@@ -102,7 +102,7 @@ def test_the_certificate_has_a_section_of_its_own(show: Show) -> None:
     page, found = show(made.audit()), made.certificate()
     assert [one.text for one in page.all("h2")][1] == "Certificate"
     assert found.sentence in page.text
-    assert table(page, "Certificate").cells() == [list(row) for row in found.rows()]
+    assert table(page, "Certificate").cells() == [list(row) for row in found.rows]
     assert table(page, "What the certificate does not cover").cells() == [list(row) for row in NOT_COVERED]
     without = show(made.audit() | {"certificate": None})
     assert "Certificate" not in [one.text for one in without.all("h2")]
@@ -114,7 +114,7 @@ def test_the_certificate_of_links(show: Show) -> None:
     found = link_certificate(np.array([0, 0, 0, 1, 1, 1, 1, 1]), links, np.arange(8) % 2)
     page = show(made.audit() | {"secret": "links", "certificate": made.as_written(found)})
     assert "AUC of the best possible attack on the codes alone, counted exactly" in page.all("section")[0].text
-    assert table(page, "Certificate").cells() == [list(row) for row in found.rows()]
+    assert table(page, "Certificate").cells() == [list(row) for row in found.rows]
 
 
 def test_a_run_that_was_not_audited_shows_its_certificate(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_run_that_was_not_audited_shows_its_certificate(tmp_path: Path) -> Non
     config = {"utility": "links", "secrets": ["labels"], "objective": "codes"}
     told = {"secret": "labels", "metric": "accuracy", "value": 0.4, "chance": 0.3}
     record = {"schema": "graphveil/run/5", "config": config, "scores": {"utility": 0.9, "secrets": [told]}}
-    certificates = {"labels": found.to_dict() | {"sentence": found.sentence}, "town": None}
+    certificates = {"labels": found.to_dict(), "town": None}
     made.write(tmp_path / "run.json", record | {"certificates": certificates})
     report(tmp_path, tmp_path / "report.html")
     answer = parse(tmp_path / "report.html").all("section")[0].text

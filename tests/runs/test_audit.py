@@ -11,7 +11,15 @@ import pytest
 import graphveil as gv
 from graphveil.auditing import Effort
 from graphveil.errors import GraphveilError
-from graphveil.runs.audit import CONTROLS, REFITTED, audit_path, encoder_controls, read_record, audit_run, audit_embeddings_file
+from graphveil.runs.audit import (
+    CONTROLS,
+    REFITTED,
+    audit_embeddings_file,
+    audit_path,
+    audit_run,
+    encoder_controls,
+    read_record,
+)
 from graphveil.runs.protect import protect
 
 

@@ -17,7 +17,7 @@ from graphveil.auditing.groups import KINDS, MEASURES, Group, Partition, judged,
 from graphveil.auditing.information import Information, explained, information
 from graphveil.auditing.metrics import Array, Estimate, Integers, auc, largest_of
 from graphveil.auditing.secret import LinkSecret, NodeSecret, Queries, Secret
-from graphveil.codes import NOT_COVERED, Certificate
+from graphveil.codes import Certificate
 from graphveil.codes.tables import link_table
 from graphveil.data.graph import UNKNOWN
 from graphveil.errors import GraphveilError
@@ -433,7 +433,7 @@ class Audit:
             | plain(self.strongest.headline)
             | {"upper": self.upper},
             "worst_group": self.worst_group and self.worst_group.to_dict(),
-            "certificate": _certificate(self.certificate),
+            "certificate": self.certificate and self.certificate.to_dict(),
             "certificate_on_test": dict(self.limits) or None,
             "balanced": balanced
             and {"attack": balanced.attack, "chance": self.balanced_chance} | plain(balanced.balanced),
@@ -531,14 +531,6 @@ def answers_beside(path: Path) -> Path:
     if not path.name:
         raise GraphveilError(f"an audit cannot be written to {str(path)!r}: give the name of a file.")
     return path.with_name(f"{path.stem}.answers.safetensors")
-
-
-def _certificate(certificate: Certificate | None) -> dict[str, Any] | None:
-    """With all its sentences, so that a reader of the file needs nothing else."""
-    if certificate is None:
-        return None
-    words = {"sentence": certificate.sentence, "rows": [list(row) for row in certificate.rows()]}
-    return certificate.to_dict() | words | {"not_covered": [list(row) for row in NOT_COVERED]}
 
 
 def _added(finding: Finding | None, excess: Estimate | None) -> dict[str, Any] | None:

@@ -146,7 +146,7 @@ def _certified(audit: Audit) -> list[tuple[str, str]]:
     """The certificate's main rows, and what it allows on the examples that the attacks are scored on."""
     if audit.certificate is None:
         return []
-    found = [(f"certificate: {name}", said) for name, said in audit.certificate.rows() if name in CERTIFIED]
+    found = [(f"certificate: {name}", said) for name, said in audit.certificate.rows if name in CERTIFIED]
     limit = audit.limits.get(audit.strongest.metric)
     if limit is not None:
         what = "pairs" if audit.strongest.metric == "auc" else "nodes"
