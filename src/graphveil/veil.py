@@ -31,6 +31,7 @@ from graphveil.data.degree_features import is_structural
 from graphveil.data.origin import node_ids
 from graphveil.errors import DivergedError, GraphveilError, unknown
 from graphveil.files import read_json, write_json, write_tensors
+from graphveil.formats.run import SCHEMA
 from graphveil.models import (
     ENCODERS,
     LINK_HEADS,
@@ -60,7 +61,6 @@ from graphveil.training.recipes import Adversary, Recipe, default_recipe
 from graphveil.training.score import Score, score, score_codes
 from graphveil.training.targets import class_secret, class_utility, secret_target, utility_target
 
-SCHEMA = "graphveil/run/5"
 ALGORITHM = 8
 """Counted up when the same configuration trains to another end: what was begun before cannot be gone on with."""
 CHECKPOINT_EVERY = 20

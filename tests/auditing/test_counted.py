@@ -255,7 +255,7 @@ def test_a_code_that_is_the_secret_xor_a_feature(town: Data, town_split: gv.Spli
     assert found.verdict == "leaks"
     assert any("to what the features tell" in sentence for sentence in found.leak_reasons)
     written = found.to_dict()["with_features"]
-    assert set(written) == {"attack", "metric", "value", "ci", "excess"}
+    assert set(written) == {"attack", "metric", "chance", "value", "ci", "excess"}
     assert written["value"] > 0.95
     assert written["excess"]["value"] == found.excess_with_features.value
     assert f"z adds +{100 * found.excess_with_features.value:.1f}" in " ".join(str(found).split())

@@ -26,13 +26,15 @@ from graphveil.errors import GraphveilError
 from graphveil.experiments import cells as cells_module
 from graphveil.experiments import reproduce as reproduce_module
 from graphveil.experiments.cell_embeddings import Trained, read_kept, train
-from graphveil.experiments.cells import Cell, finish, read_result, summary, write_result
+from graphveil.experiments.cells import Cell, finish, read_result, summary
 from graphveil.experiments.render import brief, comma_separated, latex, markdown
 from graphveil.experiments.reproduce import Selection, batches, cells, run_cell, run_experiment, run_missing, select
 from graphveil.experiments.spec import NAMES, Experiment, load_experiment, papers_attacker, parse
 from graphveil.experiments.table1 import table1
-from graphveil.experiments.tables import Mean, Row, over_seeds
-from tests.experiments.made import PLAIN
+from graphveil.experiments.tables import Row, over_seeds
+from graphveil.formats import Interval
+from graphveil.formats.experiment import CertifiedCell, Curves
+from tests.experiments.made import PLAIN, write_result
 
 TINY = Cell(
     dataset="synthetic",
@@ -67,11 +69,11 @@ def test_every_file_loads_and_runs_one_round_on_a_small_graph(name: str, tmp_pat
             assert run_cell(cell, tmp_path) is None
             result = read_result(cell, tmp_path)
             assert result is not None
-            assert list(result["secrets"]) == experiment.secrets
-            for secret, told in result["secrets"].items():
-                assert variant != "unprotected" or papers_attacker(secret) in told["attacks"]
-                assert told["with_features"] is None, "the quick panel has no attackers with features"
-                assert told["certificate"] is None or variant in ("codes", "matched")
+            assert list(result.secrets) == experiment.secrets
+            for secret, told in result.secrets.items():
+                assert variant != "unprotected" or papers_attacker(secret) in told.attacks
+                assert told.with_features is None, "the quick panel has no attackers with features"
+                assert told.certificate is None or variant in ("codes", "matched")
 
 
 def test_codes_in_the_tables_have_the_full_panel_and_nothing_else_has(
@@ -111,17 +113,13 @@ def test_a_summary_holds_the_certificate_and_the_attackers_with_features() -> No
     z = random.normal(size=(12, 4)).astype(np.float32)[codes]
     context = Context(utility=Utility("labels", 0.9, 0.3, 100))
     table = audit(z, graph, split, "labels", nodes.counting())
-    told = summary(table)
+    told = summary(table, 0.5, Curves((), ()), None)
     certificate = gv.certify(z, graph, split, "labels")
     assert isinstance(certificate, ClassCertificate)
     assert certificate.calibration is not None
-    assert told["certificate"] == {
-        "best": certificate.accuracy,
-        "guessing": certificate.majority,
-        "limit": certificate.calibration.accuracy_limit,
-        "class_matched": None,
-    }
-    assert told["with_features"] is None
+    limit = certificate.calibration.accuracy_limit
+    assert told.certificate == CertifiedCell(certificate.accuracy, certificate.majority, limit, None)
+    assert told.with_features is None
     found = audit(z, graph, split, "links", links.counting(), context=context)
     features = raw_features(graph, 0)
     both = np.concatenate([z, features], axis=1)
@@ -134,12 +132,14 @@ def test_a_summary_holds_the_certificate_and_the_attackers_with_features() -> No
         findings=[*found.findings, held],
         controls={"raw features": [alone], "true classes and features": [control]},
     )
-    told = summary(whole)
+    told = summary(whole, 0.5, Curves((), ()), None)
     certificate = gv.certify(z, graph, split, "links")
     assert isinstance(certificate, LinkCertificate)
-    assert told["certificate"]["best"] == certificate.auc
-    assert told["certificate"]["class_matched"] == certificate.class_matched_auc
-    assert told["with_features"] == {
+    assert told.certificate is not None
+    assert told.certificate.best == certificate.auc
+    assert told.certificate.class_matched == certificate.class_matched_auc
+    assert told.with_features is not None
+    assert told.with_features.to_dict() == {
         "attack": "boosted trees on pairs, with features",
         "value": held.headline.value,
         "alone": alone.headline.value,
@@ -357,9 +357,9 @@ def test_a_gpu_trains_cells_in_batches_and_they_come_out_as_alone(
         together, alone = read_result(batched, tmp_path / "batch"), read_result(cell, tmp_path / "alone")
         assert together is not None
         assert alone is not None
-        assert together["utility"] == pytest.approx(alone["utility"], abs=2e-3)
-        assert together["history"]["round"] == alone["history"]["round"]
-        assert (together["secrets"]["labels"]["map"] is None) == (cell.seed > 0)
+        assert together.utility == pytest.approx(alone.utility, abs=2e-3)
+        assert together.history.round == alone.history.round
+        assert (together.secrets["labels"].map is None) == (cell.seed > 0)
 
 
 def test_one_bad_cell_does_not_cost_its_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -460,11 +460,11 @@ def test_an_adversary_that_is_reliably_wrong_about_links_has_told_them(
     assert {row.verdict for row in rows} == {""}, "a look at whether it runs is not held against the paper"
 
 
-def estimate(value: float, half: float = 0.005) -> Mean:
-    return Mean(value, value - half, value + half)
+def estimate(value: float, half: float = 0.005) -> Interval:
+    return Interval(value, (value - half, value + half))
 
 
-def a_row(variant: str, utility: Mean, protocol: Mean, paper: tuple[float, float] | None) -> Row:
+def a_row(variant: str, utility: Interval, protocol: Interval, paper: tuple[float, float] | None) -> Row:
     return replace(PLAIN, variant=variant, tradeoff=0.5, utility=utility, protocol=protocol, paper=paper)
 
 
@@ -486,7 +486,9 @@ def test_the_verdict_of_a_cell(variant: str, utility: float, protocol: float, ve
     row = a_row(variant, estimate(utility), estimate(protocol), experiment.paper(variant, "cora", "gcn"))
     assert row.verdict == verdict
     assert replace(row, flagged=0.2).verdict == ("reproduced" if verdict == "better" else verdict)
-    assert replace(row, utility=Mean(utility), protocol=Mean(protocol)).verdict == "", "one seed has no interval"
+    assert replace(row, utility=Interval(utility), protocol=Interval(protocol)).verdict == "", (
+        "one seed has no interval"
+    )
     assert replace(row, paper=None).verdict == ""
 
 
@@ -501,7 +503,7 @@ def test_the_verdict_of_a_cell(variant: str, utility: float, protocol: float, ve
         (estimate(0.76, 0.045), estimate(0.10, 0.10), ""),  # beyond the margin, but holds the paper's own number
     ],
 )
-def test_a_wide_interval_may_still_be_clear(utility: Mean, protocol: Mean, verdict: str) -> None:
+def test_a_wide_interval_may_still_be_clear(utility: Interval, protocol: Interval, verdict: str) -> None:
     """The paper has 79.4 and 28.5."""
     row = a_row("club", utility, protocol, load_experiment("table2").paper("club", "cora", "gcn"))
     assert row.verdict == verdict
@@ -512,11 +514,11 @@ def test_intervals_over_seeds_by_hand() -> None:
     found = over_seeds([1.0, 2.0, 3.0])
     assert found.value == 2
     assert found.half == pytest.approx(4.3027 / 3**0.5, abs=1e-3)
-    assert over_seeds([0.7]) == Mean(0.7, None, None)
+    assert over_seeds([0.7]) == Interval(0.7)
 
 
 def test_one_seed_has_no_interval_in_any_form() -> None:
-    one = Mean(0.75)
+    one = Interval(0.75)
     row = replace(PLAIN, seeds=1, utility=one, protocol=one, fresh=one, finer=one, utility_chance=0.5)
     for paper in (PLAIN.paper, None):
         rows = [replace(row, paper=paper)]

@@ -222,7 +222,7 @@ def test_a_run_without_certificates_has_no_such_section(run: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("name", NASTY)
 def test_a_nasty_sentence_is_only_a_sentence(name: str, coded: Path) -> None:
-    strata = [{"column": name, "value": 1, "accuracy": 0.5, "majority": 0.5}]
+    strata = [{"column": name, "value": 1, "nodes": 9, "share": 0.1, "accuracy": 0.5, "majority": 0.5}]
 
     def card_with(sentence: str, strata: list[dict[str, Any]]) -> str:
         change(coded / "audit.json", certificate={"sentence": sentence, "strata": strata})

@@ -6,10 +6,11 @@ Nothing here knows how embeddings are made, so that anybody's can be audited. Th
 from graphveil.auditing.attacks import Answers, Attack
 from graphveil.auditing.embeddings import read_embeddings
 from graphveil.auditing.finding import Finding
-from graphveil.auditing.metrics import Estimate
 from graphveil.auditing.panel import Effort, audit
-from graphveil.auditing.result import Audit, Context, Flag, Utility
+from graphveil.auditing.result import Audit, Context, Utility
 from graphveil.auditing.secret import LinkSecret, NodeSecret, Queries
+from graphveil.formats import Interval
+from graphveil.formats.audit import Flag
 
 __all__ = [
     "Answers",
@@ -17,9 +18,9 @@ __all__ = [
     "Audit",
     "Context",
     "Effort",
-    "Estimate",
     "Finding",
     "Flag",
+    "Interval",
     "LinkSecret",
     "NodeSecret",
     "Queries",

@@ -11,7 +11,6 @@ from graphveil.auditing.attacks import BEYOND_Z, Answers, Need
 from graphveil.auditing.information import calibrate, combine
 from graphveil.auditing.metrics import (
     Array,
-    Estimate,
     Integers,
     accuracy,
     auc,
@@ -23,6 +22,8 @@ from graphveil.auditing.metrics import (
     precision_and_rates,
 )
 from graphveil.auditing.secret import LinkSecret, Secret
+from graphveil.formats import Interval
+from graphveil.formats import audit as formats
 
 ENSEMBLE = "the best together"
 SHRINK = 0.01
@@ -45,32 +46,32 @@ class Finding:
     seconds: float
 
     @property
-    def metric(self) -> str:
+    def metric(self) -> formats.Metric:
         """The one that decides."""
         return "auc" if isinstance(self.secret, LinkSecret) else "accuracy"
 
     @cached_property
-    def headline(self) -> Estimate:
+    def headline(self) -> Interval:
         """The metric that decides, on the test part."""
         return self._decisive(self.answers.test, self.secret.test)
 
     @cached_property
-    def validation(self) -> Estimate:
+    def validation(self) -> Interval:
         """The same on the validation part, where the strongest attack is chosen."""
         return self._decisive(self.answers.val, self.secret.val)
 
-    def _decisive(self, answers: Array, asked: Any) -> Estimate:
+    def _decisive(self, answers: Array, asked: Any) -> Interval:
         if isinstance(self.secret, LinkSecret):
             return auc(answers, asked.y, asked.index)
         return accuracy(answers, asked.y)
 
     @cached_property
-    def balanced(self) -> Estimate:
+    def balanced(self) -> Interval:
         """Of a node secret: the balanced accuracy of naming the class that z speaks for most, however rare it is."""
         return balanced_accuracy(self._evidence(self.answers.test), self.secret.test.y)
 
     @cached_property
-    def balanced_validation(self) -> Estimate:
+    def balanced_validation(self) -> Interval:
         """The same on the validation part."""
         return balanced_accuracy(self._evidence(self.answers.val), self.secret.val.y)
 
@@ -84,21 +85,21 @@ class Finding:
         return calibrate(self.answers.val, y)(log_p) - np.log(np.maximum(share, 0.5 / len(y)))
 
     @cached_property
-    def matched(self) -> Estimate | None:
+    def matched(self) -> Interval | None:
         """Of a link secret: the AUC against class-matched non-links."""
         if not isinstance(self.secret, LinkSecret) or self.secret.matched is None or self.answers.matched_test is None:
             return None
         return auc(self.answers.matched_test, self.secret.matched.test.y, self.secret.matched.test.index)
 
     @cached_property
-    def matched_validation(self) -> Estimate | None:
+    def matched_validation(self) -> Interval | None:
         """The same on the validation part."""
         if not isinstance(self.secret, LinkSecret) or self.secret.matched is None or self.answers.matched_val is None:
             return None
         return auc(self.answers.matched_val, self.secret.matched.val.y, self.secret.matched.val.index)
 
     @cached_property
-    def metrics(self) -> dict[str, Estimate]:
+    def metrics(self) -> dict[str, Interval]:
         """All metrics on the test part."""
         answers, test = self.answers.test, self.secret.test
         if isinstance(self.secret, LinkSecret):
@@ -107,7 +108,7 @@ class Finding:
         chance, read = self.secret.chance, self.headline
         return {
             "accuracy": read,
-            "gain": Estimate(read.value - chance, read.low - chance, read.high - chance),
+            "gain": Interval(read.value - chance, (read.low - chance, read.high - chance)),
             "balanced_accuracy": self.balanced,
             "macro_f1": macro_f1(answers, test.y),
         }
@@ -133,7 +134,7 @@ class Finding:
         influence: Array = (right - right.mean()) / len(y)
         return influence
 
-    def over(self, other: "Finding") -> Estimate:
+    def over(self, other: "Finding") -> Interval:
         """The accuracy of this one minus that of another on the same nodes; of pairs, the difference of their AUCs."""
         y = self.secret.test.y
         if isinstance(self.secret, LinkSecret):
@@ -141,17 +142,18 @@ class Finding:
         right = [(finding.answers.test.argmax(axis=1) == y).astype(np.float64) for finding in (self, other)]
         return mean(right[0] - right[1])
 
-    def summary(self) -> dict[str, Any]:
+    def record(self) -> formats.Attack:
         """As it stands in audit.json."""
-        return {
-            "attack": self.attack,
-            "needs": list(self.needs),
-            "metric": self.metric,
-            **plain(self.headline),
-            "metrics": {name: plain(estimate) for name, estimate in self.metrics.items()},
-            "validation": self.validation.value,
-            "seconds": round(self.seconds, 3),
-        }
+        return formats.Attack(
+            value=self.headline.value,
+            ci=self.headline.ci,
+            attack=self.attack,
+            needs=self.needs,
+            metric=self.metric,
+            metrics=self.metrics,
+            validation=self.validation.value,
+            seconds=round(self.seconds, 3),
+        )
 
 
 def strongest(findings: Sequence[Finding]) -> Finding:
@@ -208,11 +210,6 @@ def _weighted(findings: Sequence[Finding], parts: tuple[str, str], y: Integers) 
     return [one[:, 1] - one[:, 0] if first[0].ndim == 1 else one for one in (weights(val), weights(test))]
 
 
-def _near(one: Estimate, best: Estimate) -> bool:
+def _near(one: Interval, best: Interval) -> bool:
     """Within a standard error of the best, which is a quarter of its interval."""
     return one.value >= best.value - best.half / 2
-
-
-def plain(estimate: Estimate) -> dict[str, Any]:
-    """For JSON."""
-    return {"value": estimate.value, "ci": [estimate.low, estimate.high]}

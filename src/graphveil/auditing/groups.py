@@ -30,12 +30,14 @@ import numpy as np
 from scipy.special import ndtr, stdtrit
 from torch_geometric.data import Data
 
-from graphveil.auditing.metrics import Array, Estimate, Integers, auc, exact_share, share_difference
+from graphveil.auditing.metrics import Array, Integers, auc, exact_share, share_difference
 from graphveil.auditing.secret import NodeSecret, Queries, Secret
 from graphveil.data import UNKNOWN, node_classes
 from graphveil.data.graph import node_attributes, undirected_pairs
 from graphveil.data.origin import class_names
 from graphveil.errors import GraphveilError, shortened, unknown
+from graphveil.formats import Interval
+from graphveil.formats import audit as formats
 
 FALSE_ALARMS = 0.025
 """Probability that noise has any group's interval above its reference, at most."""
@@ -86,7 +88,7 @@ class Group:
     name: str
     measure: Measure
     examples: int
-    estimate: Estimate | None = None
+    estimate: Interval | None = None
     reference: float | None = None
     compared_with: str = "guessing"
 
@@ -100,20 +102,20 @@ class Group:
         """The lower end of the interval minus the reference; above 0 the group leaks."""
         return None if self.estimate is None or self.reference is None else self.estimate.low - self.reference
 
-    def to_dict(self) -> dict[str, Any]:
+    def record(self) -> formats.Group:
         """As it stands in audit.json."""
         one = self.estimate
-        return {
-            "kind": self.kind,
-            "by": self.by,
-            "group": self.name,
-            "measure": self.measure,
-            "examples": self.examples,
-            "value": None if one is None else one.value,
-            "ci": None if one is None else [one.low, one.high],
-            "reference": self.reference,
-            "compared_with": self.compared_with,
-        }
+        return formats.Group(
+            kind=self.kind,
+            by=self.by,
+            group=self.name,
+            measure=self.measure,
+            examples=self.examples,
+            value=None if one is None else one.value,
+            ci=None if one is None else one.ci,
+            reference=self.reference,
+            compared_with=self.compared_with,
+        )
 
 
 # ----- partitions -----------------------------------------------------------------------------------------------------
@@ -193,7 +195,7 @@ def check_columns(graph: Data, by: Sequence[str], readable: Sequence[str] = ()) 
 
 # ----- results --------------------------------------------------------------------------------------------------------
 
-Judge = Callable[[float], Estimate]
+Judge = Callable[[float], Interval]
 """Gives the estimate whose interval has this error on either side."""
 
 
@@ -257,7 +259,7 @@ def judged(groups: Sequence[Group]) -> int:
 
 
 def _estimated(found: Sequence[tuple[Group, Judge | None]]) -> list[Group]:
-    """Estimate all groups with enough examples, at an error that is divided by their number."""
+    """Interval all groups with enough examples, at an error that is divided by their number."""
     error = FALSE_ALARMS / max(1, sum(judge is not None for _, judge in found))
     return [
         replace(group, reference=None) if judge is None else replace(group, estimate=judge(error))

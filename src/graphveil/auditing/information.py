@@ -16,7 +16,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from graphveil.auditing.metrics import Array, Estimate, Integers, mean
+from graphveil.auditing.metrics import Array, Integers, mean
+from graphveil.formats import Interval
 
 ENOUGH = 100
 """Examples below which no estimate is trusted."""
@@ -26,7 +27,7 @@ ENOUGH = 100
 class Nats:
     """An estimate of a mutual information, and why it is not to be trusted, if so."""
 
-    estimate: Estimate
+    estimate: Interval
     doubt: str = ""
 
 
@@ -51,7 +52,8 @@ def information(answers: Array, y: Integers, val: tuple[Array, Integers], pairs:
     told = log_q[np.arange(len(y)), y]
     lower = mean(told - np.log(share)[y], pairs)
     vclub = mean(told - log_q @ share, pairs)
-    clipped = Estimate(*(min(max(v, 0.0), entropy) for v in (lower.value, lower.low, lower.high)))
+    value, low, high = (min(max(v, 0.0), entropy) for v in (lower.value, lower.low, lower.high))
+    clipped = Interval(value, (low, high))
     few = f"only {len(y)} examples" if len(y) < ENOUGH else ""
     return Information(
         entropy, Nats(clipped, few or _doubt_lower(lower)), Nats(vclub, few or _doubt(vclub, lower, log_q, share))
@@ -132,11 +134,11 @@ def _two_columns(answers: Array) -> Array:
     return answers if answers.ndim == 2 else np.stack([np.zeros(len(answers)), answers], axis=1)
 
 
-def _doubt_lower(lower: Estimate) -> str:
+def _doubt_lower(lower: Interval) -> str:
     return "the attack is surer than it is right: the bound is below 0" if lower.high < 0 else ""
 
 
-def _doubt(vclub: Estimate, lower: Estimate, log_q: Array, share: Array) -> str:
+def _doubt(vclub: Interval, lower: Interval, log_q: Array, share: Array) -> str:
     """What can be checked of an upper bound."""
     if vclub.value < lower.value - 1e-9:
         return "it is below the lower bound"

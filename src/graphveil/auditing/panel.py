@@ -43,6 +43,7 @@ from graphveil.auditing.result import Audit, Context
 from graphveil.auditing.secret import LinkSecret, NodeSecret, Secret, link_secret, node_secret
 from graphveil.data import UNKNOWN, Split, check_graph, digest
 from graphveil.errors import GraphveilError, unknown
+from graphveil.formats.audit import Origin
 from graphveil.interrupts import kept_from_workers
 from graphveil.randomness import stream
 
@@ -144,13 +145,13 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is aske
         shape=shape_flags(rows, is_discrete(codes)),
         dropped=dropped,
         context=context,
-        origin={
-            "panel": attacks if isinstance(attacks, str) else "full" if attacks is None else "own",
-            "seed": seed,
-            "split": split.digest(),
-            "embeddings": rows_digest(rows),
-            "graphveil": graphveil.__version__,
-        },
+        origin=Origin(
+            panel=attacks if isinstance(attacks, str) else "full" if attacks is None else "own",
+            seed=seed,
+            split=split.digest(),
+            embeddings=rows_digest(rows),
+            graphveil=graphveil.__version__,
+        ),
         certificate=certificate,
         limits={} if certificate is None else limits_on_test(codes, asked),
         map=None if attacks == "quick" else draw(asked, rows, others.get("unprotected encoder"), seed),

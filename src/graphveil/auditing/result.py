@@ -5,25 +5,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import safetensors.numpy
+from msgspec.structs import replace
 from scipy.stats import norm
 
 from graphveil.auditing.attacks import CLASSES_AND_FEATURES, CLASSES_AND_LINKS, KNOWN_LINKS, WITH_FEATURES, Need
-from graphveil.auditing.finding import Finding, fully_informed, plain, ranked, strongest
+from graphveil.auditing.finding import Finding, fully_informed, ranked, strongest
 from graphveil.auditing.groups import KINDS, MEASURES, Group, Partition, judged, link_groups, node_groups, worst
-from graphveil.auditing.information import Information, explained, information
-from graphveil.auditing.metrics import Array, Estimate, Integers, auc, largest_of
+from graphveil.auditing.information import Information, Nats, explained, information
+from graphveil.auditing.metrics import Array, Integers, auc, largest_of
 from graphveil.auditing.secret import LinkSecret, NodeSecret, Queries, Secret
 from graphveil.codes import Certificate
 from graphveil.codes.tables import link_table
 from graphveil.data.graph import UNKNOWN
 from graphveil.errors import GraphveilError
-from graphveil.files import blame_the_disk, check_target, making, sealed, write_atomically, write_json
+from graphveil.files import blame_the_disk, check_target, making, write_atomically
+from graphveil.formats import Interval
+from graphveil.formats import audit as formats
+from graphveil.formats.audit import AuditRecord, Flag, Further, Map, Origin, Verdict
+from graphveil.formats.store import write_sealed
 
-SCHEMA = "graphveil/audit/4"
 WIDEST = 0.05
 """The half-width of an interval above which there are too few examples to call anything protected."""
 RAREST = 30
@@ -36,7 +40,8 @@ ROUNDING = 1e-9
 METRICS = {"accuracy": "accuracy", "auc": "AUC"}
 FINER = {"balanced_accuracy": "balanced accuracy", "class_matched_auc": "class-matched AUC"}
 
-Verdict = Literal["leaks", "protected", "flagged"]
+NO_ORIGIN = Origin(panel="full", seed=0, split="", embeddings="", graphveil="")
+"""Of an audit that was not made by `graphveil.audit`."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +71,6 @@ class Context:
     doubts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Flag:
-    """Why this audit cannot call anything protected."""
-
-    name: str
-    sentence: str
-
-
 @dataclass(frozen=True, eq=False)
 class Audit:
     """What a panel of fresh attackers read from embeddings.
@@ -95,10 +92,10 @@ class Audit:
     shape: Sequence[Flag] = ()
     dropped: Sequence[str] = ()
     context: Context = field(default_factory=Context)
-    origin: Mapping[str, Any] = field(default_factory=dict)
+    origin: Origin = NO_ORIGIN
     certificate: Certificate | None = None
     limits: Mapping[str, float] = field(default_factory=dict)
-    map: Mapping[str, Any] | None = None
+    map: Map | None = None
     partitions: Sequence[Partition] = ()
 
     @cached_property
@@ -133,7 +130,7 @@ class Audit:
         return self._holding("graph")
 
     @cached_property
-    def excess_with_graph(self) -> Estimate | None:
+    def excess_with_graph(self) -> Interval | None:
         """What z adds for those who hold the public graph: how much more often they are right than without z."""
         return _over(self.with_graph, self._control("public graph"))
 
@@ -150,7 +147,7 @@ class Audit:
         return strongest(alone) if alone else None
 
     @cached_property
-    def excess_with_features(self) -> Estimate | None:
+    def excess_with_features(self) -> Interval | None:
         """What z adds for those who hold the features: accuracy or AUC with z minus that of the same without."""
         return _over(self.with_features, self.features_alone)
 
@@ -160,7 +157,7 @@ class Audit:
         return self._control(CLASSES_AND_FEATURES)
 
     @cached_property
-    def excess_over_classes(self) -> Estimate | None:
+    def excess_over_classes(self) -> Interval | None:
         """The AUC with z and the features minus that with the true classes and the features, on the same pairs."""
         return _over(self.with_features, self.classes_and_features)
 
@@ -175,7 +172,7 @@ class Audit:
         return self._control(KNOWN_LINKS)
 
     @cached_property
-    def excess_with_links(self) -> Estimate | None:
+    def excess_with_links(self) -> Interval | None:
         """What z adds for those who hold the known links: the AUC with z minus that of the strongest without."""
         return _over(self.with_links, self.links_alone)
 
@@ -185,7 +182,7 @@ class Audit:
         return self._control(CLASSES_AND_LINKS)
 
     @cached_property
-    def links_excess_over_classes(self) -> Estimate | None:
+    def links_excess_over_classes(self) -> Interval | None:
         """The AUC with z and the known links minus that with the true classes and the known links."""
         return _over(self.with_links, self.classes_and_links)
 
@@ -209,7 +206,7 @@ class Audit:
         return findings[max(able)[1]] if able else None
 
     @cached_property
-    def floor(self) -> Estimate | None:
+    def floor(self) -> Interval | None:
         """What the utility implies if it is perfect.
 
         Of links: the AUC of the best rule on the true classes of both ends, counted on the known links; comparing them
@@ -224,7 +221,7 @@ class Audit:
         return self._auc_of_classes(_class_pair_scores(y, self.secret.known))
 
     @cached_property
-    def equal_classes(self) -> Estimate | None:
+    def equal_classes(self) -> Interval | None:
         """Of links: the AUC of comparing the true classes of both ends for equality.
 
         The rule of `floor` also knows which different classes are linked often.
@@ -232,7 +229,7 @@ class Audit:
         y = self.secret.classes if isinstance(self.secret, LinkSecret) else None
         return None if y is None else self._auc_of_classes(lambda pairs: (y[pairs[0]] == y[pairs[1]]).astype(float))
 
-    def _auc_of_classes(self, score: Callable[[Integers], Array]) -> Estimate | None:
+    def _auc_of_classes(self, score: Callable[[Integers], Array]) -> Interval | None:
         """Of the test pairs whose classes are known; None if only links, or only non-links, are left."""
         assert isinstance(self.secret, LinkSecret)
         assert self.secret.classes is not None
@@ -297,7 +294,7 @@ class Audit:
         found += [Flag("in doubt", sentence) for sentence in self.context.doubts]
         if self.dropped:
             found.append(Flag("attacks dropped", f"the time budget left out {', '.join(self.dropped)}"))
-        if self.origin.get("panel", "full") != "full":
+        if self.origin.panel != "full":
             found.append(Flag("not the full panel", "fewer attacks were made than there are"))
         return tuple(found)
 
@@ -419,48 +416,52 @@ class Audit:
         most = max(self._on_z_alone, key=least)
         return most if least(most) > reference else None
 
-    def to_dict(self) -> dict[str, Any]:
+    def record(self) -> AuditRecord:
         """As it stands in audit.json."""
-        told, floor, matched, balanced = self.information, self.floor, self.class_matched, self.most_balanced
-        return {
-            "schema": SCHEMA,
-            "origin": dict(self.origin),
-            "secret": self.secret.name,
-            "verdict": self.verdict,
-            "leak_reasons": list(self.leak_reasons),
-            "chance": self.secret.chance,
-            "strongest": {"attack": self.strongest.attack, "metric": self.strongest.metric}
-            | plain(self.strongest.headline)
-            | {"upper": self.upper},
-            "worst_group": self.worst_group and self.worst_group.to_dict(),
-            "certificate": self.certificate and self.certificate.to_dict(),
-            "certificate_on_test": dict(self.limits) or None,
-            "balanced": balanced
-            and {"attack": balanced.attack, "chance": self.balanced_chance} | plain(balanced.balanced),
-            "class_matched": matched and matched.matched and {"attack": matched.attack} | plain(matched.matched),
-            "with_public_graph": _added(self.with_graph, self.excess_with_graph),
-            "with_features": _added(self.with_features, self.excess_with_features),
-            "with_links": _added(self.with_links, self.excess_with_links),
-            "floor": floor and plain(floor) | {"excess": self.excess},
-            "joint_adversary": None if self.gap is None else {"value": self.context.joint, "gap": self.gap},
-            "mutual_information": {
-                "unit": "nats",
-                "entropy": told.entropy,
-                "lower_bound": plain(told.lower.estimate) | {"doubt": told.lower.doubt or None},
-                "vclub": plain(told.vclub.estimate) | {"doubt": told.vclub.doubt or None},
+        best, told, joint, floor = self.strongest, self.information, self.context.joint, self.floor
+        balanced, matched, worst = self.most_balanced, self.class_matched, self.worst_group
+        value, ci = best.headline.value, best.headline.ci
+        return AuditRecord(
+            origin=self.origin,
+            secret=self.secret.name,
+            verdict=self.verdict,
+            leak_reasons=self.leak_reasons,
+            chance=self.secret.chance,
+            strongest=formats.Strongest(value=value, ci=ci, attack=best.attack, metric=best.metric, upper=self.upper),
+            worst_group=None if worst is None else worst.record(),
+            certificate=self.certificate,
+            certificate_on_test=dict(self.limits) or None,
+            balanced=_further(
+                balanced, None if balanced is None else balanced.balanced, self.balanced_chance, "balanced_accuracy"
+            ),
+            class_matched=_further(matched, None if matched is None else matched.matched, 0.5, "class_matched_auc"),
+            with_public_graph=self._with_more(self.with_graph, self.excess_with_graph),
+            with_features=self._with_more(self.with_features, self.excess_with_features),
+            with_links=self._with_more(self.with_links, self.excess_with_links),
+            floor=None if floor is None else formats.Floor(value=floor.value, ci=floor.ci, excess=value - floor.value),
+            joint_adversary=None if joint is None else formats.JointAdversary(joint, value - joint),
+            mutual_information=formats.Information("nats", told.entropy, _nats(told.lower), _nats(told.vclub)),
+            attacks=tuple(finding.record() for finding in self.findings),
+            controls={
+                name: tuple(finding.record() for finding in ranked(found)) for name, found in self.controls.items()
             },
-            "attacks": [finding.summary() for finding in self.findings],
-            "controls": {
-                "guessing": {"metric": self.strongest.metric, "value": self.secret.chance},
-                **{name: [finding.summary() for finding in ranked(found)] for name, found in self.controls.items()},
-            },
-            "groups": [group.to_dict() for group in self.groups],
-            "flags": [{"name": flag.name, "sentence": flag.sentence} for flag in self.flags],
-            "dropped": list(self.dropped),
-            "notes": [*self.context.notes, *self.secret.notes],
-            "test_examples": len(self.secret.test.y),
-            "map": self.map,
-        }
+            groups=tuple(group.record() for group in self.groups),
+            flags=self.flags,
+            dropped=tuple(self.dropped),
+            notes=(*self.context.notes, *self.secret.notes),
+            test_examples=len(self.secret.test.y),
+            map=self.map,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return self.record().to_dict()
+
+    def _with_more(self, finding: Finding | None, excess: Interval | None) -> Further | None:
+        """An attack that holds more than z, and what z adds for it."""
+        if finding is None:
+            return None
+        return _further(finding, finding.headline, self.secret.chance, finding.metric, excess)
 
     def save(self, path: str | Path) -> None:
         """Write `audit.json`, and beside it the raw answers as `audit.answers.safetensors`, whose hash it holds.
@@ -476,14 +477,14 @@ class Audit:
                     if (answers := getattr(finding.answers, part)) is not None:
                         arrays[f"{subject}/{finding.attack}/{part}"] = np.ascontiguousarray(answers)
         raw = safetensors.numpy.save(arrays)
-        told = sealed(self.to_dict() | {"answers_sha256": hashlib.sha256(raw).hexdigest()})
+        record = replace(self.record(), answers_sha256=hashlib.sha256(raw).hexdigest())
         for file in (path, answers_file):
             with blame_the_disk(file):
                 check_target(file)
         with blame_the_disk(path), making(path.parent):  # both or none
             write_atomically(answers_file, lambda temporary: temporary.write_bytes(raw))
             try:
-                write_json(path, told)
+                write_sealed(path, record)
             except BaseException:
                 answers_file.unlink(missing_ok=True)
                 raise
@@ -499,18 +500,18 @@ class Audit:
         return as_text(self)
 
 
-def _clearly_above(estimate: Estimate, reference: float) -> bool:
+def _clearly_above(estimate: Interval, reference: float) -> bool:
     """Whether an interval lies above a reference that is one of `ASIDE`, which share 2.5 % of false alarms."""
     widened = norm.ppf(1 - 0.025 / ASIDE) / norm.ppf(0.975)
     return bool(estimate.value - widened * (estimate.value - estimate.low) > reference)
 
 
-def _adds(held: Finding, excess: Estimate | None, chance: float) -> bool:
+def _adds(held: Finding, excess: Interval | None, chance: float) -> bool:
     """Whether z adds something for an attacker who holds more than z."""
     return excess is not None and _clearly_above(excess, 0.0) and held.headline.low > chance
 
 
-def _over(one: Finding | None, other: Finding | None) -> Estimate | None:
+def _over(one: Finding | None, other: Finding | None) -> Interval | None:
     return None if one is None or other is None else one.over(other)
 
 
@@ -533,13 +534,17 @@ def answers_beside(path: Path) -> Path:
     return path.with_name(f"{path.stem}.answers.safetensors")
 
 
-def _added(finding: Finding | None, excess: Estimate | None) -> dict[str, Any] | None:
-    """An attack that holds more than z, and what z adds for it."""
-    if finding is None:
+def _further(
+    finding: Finding | None, one: Interval | None, chance: float, metric: str, excess: Interval | None = None
+) -> Further | None:
+    if finding is None or one is None:
         return None
-    headline = {"attack": finding.attack, "metric": finding.metric} | plain(finding.headline)
-    return headline | {"excess": excess and plain(excess)}
+    return Further(value=one.value, ci=one.ci, attack=finding.attack, metric=metric, chance=chance, excess=excess)
 
 
-def _above(attack: str, metric: str, reading: Estimate, reference: float) -> str:
+def _nats(one: Nats) -> formats.Nats:
+    return formats.Nats(value=one.estimate.value, ci=one.estimate.ci, warning=one.doubt or None)
+
+
+def _above(attack: str, metric: str, reading: Interval, reference: float) -> str:
     return f"{attack}: {metric} {reading} is above {100 * reference:.1f}"

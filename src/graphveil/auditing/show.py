@@ -8,9 +8,9 @@ from rich.text import Text
 
 from graphveil.auditing.finding import Finding, strongest
 from graphveil.auditing.groups import LEAST, MEASURES, judged
-from graphveil.auditing.metrics import Estimate
 from graphveil.auditing.result import METRICS, Audit
 from graphveil.errors import printable
+from graphveil.formats import Interval
 
 CERTIFIED = (
     "this release",
@@ -164,5 +164,5 @@ def _nats(audit: Audit) -> str:
     return f"{text} (not to be trusted: {'; '.join(doubts)})" if doubts else text
 
 
-def _signed(estimate: Estimate) -> str:
+def _signed(estimate: Interval) -> str:
     return f"{100 * estimate.value:+.1f} [{100 * estimate.low:+.1f}, {100 * estimate.high:+.1f}]"

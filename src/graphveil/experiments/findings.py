@@ -105,7 +105,7 @@ def _unprotected(rows: Sequence[Row]) -> str:
 
 def _protocol(rows: Sequence[Row]) -> str:
     """Which objectives stand beside the paper's protected numbers, read by the paper's own protocol."""
-    judged = [row for row in _defaults(rows) if row.paper and row.utility.half is not None]
+    judged = [row for row in _defaults(rows) if row.paper and row.utility.ci is not None]
     if not judged:
         return ""
     held = {

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from graphveil.experiments.render import markdown_table, percent, with_half
 from graphveil.experiments.spec import Experiment
-from graphveil.experiments.tables import Mean, Row
+from graphveil.experiments.tables import Row
+from graphveil.formats import Interval
 
 HEADING = "18 cells"
 PROBLEMS = {"table2": "P1: links kept, labels hidden", "table3": "P2: labels kept, links hidden"}
@@ -148,11 +149,11 @@ def _hides_links(row: Row | None) -> dict[str, str]:
     }
 
 
-def _fresh(row: Row | None) -> Mean | None:
+def _fresh(row: Row | None) -> Interval | None:
     return None if row is None else row.fresh
 
 
-def _certificate(row: Row | None) -> tuple[Mean | None, Mean | None, Mean | None, Mean | None]:
+def _certificate(row: Row | None) -> tuple[Interval | None, Interval | None, Interval | None, Interval | None]:
     """Best, excess, limit and class-matched."""
     if row is None or row.certified is None:
         return None, None, None, None
@@ -170,7 +171,7 @@ def _short(row: Row | None, target: float | None) -> str:
     return "" if row is None or target is None else _above(target, row.utility.value)
 
 
-def _held(mean: Mean | None, limit: float | None) -> str:
+def _held(mean: Interval | None, limit: float | None) -> str:
     if mean is None or limit is None:
         return ""
     above = _above(mean.value, limit)
@@ -185,7 +186,7 @@ def _above(value: float, limit: float) -> str:
     return "less than 0.1" if points == "0.0" else points
 
 
-def _signed(mean: Mean | None) -> str:
+def _signed(mean: Interval | None) -> str:
     if mean is None:
         return ""
     half = f" ± {percent(mean.half)}" if mean.half else ""

@@ -3,7 +3,7 @@
 The key `kind` says which of the two it is. `graphveil.codes` counts the values and writes the sentences.
 """
 
-from graphveil.formats.record import Count, Number, Record, Share
+from graphveil.formats.record import Count, Number, Record, Share, Text
 
 Pair = tuple[str, str]
 
@@ -93,7 +93,7 @@ class ClassCertificate(Record, frozen=True, kw_only=True, tag_field="kind", tag=
     confidence: Share
     calibration: ClassCalibration | None
     strata: tuple[Stratum, ...]
-    sentence: str
+    sentence: Text
     rows: tuple[Pair, ...]
     not_covered: tuple[Pair, ...]
 
@@ -127,7 +127,7 @@ class LinkCertificate(Record, frozen=True, kw_only=True, tag_field="kind", tag="
     bits_per_node: Number
     confidence: Share
     calibration: LinkCalibration | None
-    sentence: str
+    sentence: Text
     rows: tuple[Pair, ...]
     not_covered: tuple[Pair, ...]
 

@@ -71,7 +71,7 @@ class CellSecret(Record, frozen=True):
     certificate: CertifiedCell | None
     with_features: CellWithFeatures | None
     flags: tuple[str, ...]
-    joint_rounded: Share | None
+    joint_rounded: Share
     history: Curves
     map: Map | None
 

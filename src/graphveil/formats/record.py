@@ -14,6 +14,8 @@ Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
 Share = Annotated[float, Meta(ge=-1e-6, le=1 + 1e-6)]
 """A number from 0 to 1, with room for rounding errors."""
 Count = Annotated[int, Meta(ge=0, le=10**15)]
+Text = Annotated[str, Meta(min_length=1)]
+"""A text that is not empty."""
 
 
 class Record(Struct, frozen=True):

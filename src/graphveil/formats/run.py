@@ -1,9 +1,14 @@
 """`run.json`: the configuration, scores and digests of a run."""
 
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
+from msgspec import Meta
+
+from graphveil.errors import GraphveilError
 from graphveil.formats.certificate import Certificate
 from graphveil.formats.record import Count, File, Number, Record, Share
+from graphveil.formats.store import read, reason
 
 SCHEMA = "graphveil/run/6"
 
@@ -24,7 +29,7 @@ class Config(Record, frozen=True):
     """
 
     utility: str
-    secrets: tuple[str, ...]
+    secrets: Annotated[tuple[str, ...], Meta(min_length=1)]
     encoder: str
     tradeoff: Share
     objective: str
@@ -140,3 +145,20 @@ class RunRecord(VeilRecord, frozen=True, kw_only=True):
     seconds: Number | None = None
     rounds: Count | None = None
     embedded: Embedded | None = None
+
+
+def read_run(folder: Path) -> RunRecord:
+    """Read `run.json` of a finished run.
+
+    Raises:
+        GraphveilError: if the folder has none, or if it cannot be read.
+    """
+    try:
+        return read(folder / "run.json", RunRecord)
+    except (OSError, ValueError) as error:
+        missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+        why = "there is no run.json" if missing else f"run.json: {reason(error)}"
+        raise GraphveilError(
+            f"{folder} is not a finished run of `graphveil protect` ({why}): give its folder, or audit a file with"
+            " --embeddings, --graph and --secret."
+        ) from error

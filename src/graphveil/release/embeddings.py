@@ -1,8 +1,6 @@
 """Read the embeddings of a run, their ids, and how links are scored from them."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +9,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from graphveil.errors import GraphveilError
+from graphveil.formats.run import Config
 from graphveil.release.formats import Embeddings
 from graphveil.training.objectives import CODES
 
@@ -40,9 +39,9 @@ def read_embeddings(file: Path) -> Embeddings:
     return Embeddings(ids, z)
 
 
-def read_signs(run: Path, config: Mapping[str, Any], channels: int) -> NDArray[np.float32] | None:
+def read_signs(run: Path, config: Config, channels: int) -> NDArray[np.float32] | None:
     """The signs of the columns, (channels,), with which a run of codes scores links; None for other runs."""
-    if config.get("objective") != CODES or config.get("utility") != "links":
+    if config.objective != CODES or config.utility != "links":
         return None
     file = run / "model.safetensors"
     try:

@@ -30,10 +30,11 @@ from graphveil.data.readers.features import sources_of
 from graphveil.data.splits.split import draw_split
 from graphveil.errors import GraphveilError
 from graphveil.files import hold_lock, read_json, write_tensors
+from graphveil.formats.run import SCHEMA
 from graphveil.randomness import stream
 from graphveil.runs.trained_on import TrainedOn, exclude_trained, too_few
 from graphveil.training.objectives import CODES
-from graphveil.veil import SCHEMA, Veil, start
+from graphveil.veil import Veil, start
 
 CONTROLS = "controls.safetensors"
 REFITTED = "this run from another seed"
