@@ -1,4 +1,4 @@
-"""What stands on the page: the numbers, whatever is missing, and nothing that a file smuggles in."""
+"""The content of the page: its numbers, missing values, refused files, and no markup from a file."""
 
 import json
 import math
@@ -45,7 +45,7 @@ SWAPPED_NEVER = {"schema", "verdict", "metric", "measure", "kind", "of", "unit"}
 # ----- an audit -------------------------------------------------------------------------------------------------------
 
 
-def test_the_answer_of_an_audit_comes_first(show: Show) -> None:
+def test_the_summary_of_an_audit_comes_first(show: Show) -> None:
     answer = show(made.audit()).all("section")[0]
     calibration = made.certificate().calibration
     assert isinstance(calibration, ClassCalibration)
@@ -60,11 +60,11 @@ def test_the_answer_of_an_audit_comes_first(show: Show) -> None:
         "certificate · nodes like these": f"{limit} accuracy of the best possible attack on other nodes, with 95 %"
         " confidence",
         "certificate · balanced accuracy": "≤ 57.6 % of the best possible attack on the codes alone",
-        "certificate · worst code": "≤ 60.0 % largest share of one class among the 100 nodes with one code",
+        "certificate · worst code": "≤ 60.0 % largest share of a class among nodes with the same code (100 nodes)",
         "codes": "4 the code of a node reveals at most 2.00 bits about any secret",
         "chance level": "30.2 % 1000 test examples",
-        "floor": "85.6 [83.3, 87.6] % accuracy of the graph without z; the strongest attack is 52.5 points below the"
-        " floor",
+        "floor": "85.6 [83.3, 87.6] % accuracy of attacks on the public graph without z; the strongest attack is 52.5"
+        " points below the floor",
         "adversary of the training": "28.4 % the strongest attack is 4.7 points above it",
         "balanced accuracy": "24.0 [21.1, 26.8] % MLP, all; chance level 14.3 %",
         "with the public graph": f"85.2 [82.9, 87.3] % GNN; chance level 30.2 %; z adds {MINUS}0.4 points",
@@ -131,7 +131,7 @@ def test_a_run_that_was_not_audited_shows_its_certificate(tmp_path: Path) -> Non
     assert "≤ 60.0 %" in answer
 
 
-def test_everything_that_an_audit_found_is_there(show: Show) -> None:
+def test_all_results_of_an_audit_are_shown(show: Show) -> None:
     page = show(made.audit())
     assert table(page, "Every attack").cells()[0][0] == "★ ensemble"
     attacks = table(page, "Attacks on the embeddings").cells()
@@ -150,7 +150,7 @@ def test_everything_that_an_audit_found_is_there(show: Show) -> None:
 
 
 @pytest.mark.parametrize(("verdict", "word"), [("protected", "✓ protected"), ("flagged", "⚠ flagged")])
-def test_verdicts_are_told_by_words(show: Show, verdict: str, word: str) -> None:
+def test_verdicts_are_words(show: Show, verdict: str, word: str) -> None:
     assert show(made.audit() | {"verdict": verdict}).all("h2")[0].text == word
 
 
@@ -190,10 +190,10 @@ def test_every_cell_of_a_table(show: Show) -> None:
         assert line[14:] == [percent(row["chance"]), "86.0", "10%"]
 
 
-def test_the_answer_of_experiments_counts(show: Show) -> None:
+def test_the_summary_of_experiments_counts_verdicts(show: Show) -> None:
     content = made.experiment("table2")
     rows = content["rows"]
-    rows[0]["protocol"] = made.estimate(0.1)  # of unprotected embeddings, so no adversary that was trained along
+    rows[0]["protocol"] = made.estimate(0.1)  # of unprotected embeddings, so not of an adversary of the training
     page = show(table2=content)
     counts = [sum(row["verdict"] == verdict for row in rows) for verdict in made.VERDICTS]
     told = f"Of 45 rows that can be compared with the paper: {counts[0]} reproduced, {counts[1]} better"
@@ -222,7 +222,7 @@ def test_all_files_of_a_folder(tmp_path: Path) -> None:
     assert sum("Trade-off curves" in one.text for one in page.all("figcaption")) == 1
 
 
-def test_every_picture_has_words_and_numbers(tmp_path: Path) -> None:
+def test_every_figure_has_a_description_and_a_table(tmp_path: Path) -> None:
     made.write(tmp_path / "audit.json", made.audit())
     report(tmp_path / "audit.json", tmp_path / "a.html")
     report(made.experiments(tmp_path / "all"), tmp_path / "b.html")
@@ -293,7 +293,7 @@ def test_a_sweep_has_no_paper(show: Show) -> None:
     assert f"In {above} of 18 rows the strongest fresh attack is significantly above chance." in page.text
 
 
-def test_a_protocol_that_is_not_beaten(show: Show) -> None:
+def test_no_fresh_attack_is_stronger_than_the_protocol(show: Show) -> None:
     content = made.experiment("table2", variants=["club"])
     for row in content["rows"]:
         row.update(protocol=row["fresh"])
@@ -306,7 +306,7 @@ def test_nothing_to_show_says_so(show: Show) -> None:
     assert page.all("figure") == []
 
 
-# ----- what is missing or wrong ---------------------------------------------------------------------------------------
+# ----- missing and wrong values ---------------------------------------------------------------------------------------
 
 
 def test_what_may_be_missing_is_shown_as_missing(show: Show, tmp_path: Path) -> None:
@@ -444,7 +444,7 @@ def test_a_run_with_two_secrets_shows_both_and_says_which_was_not_audited(tmp_pa
     assert "city: At least one attack result" in text
 
 
-# ----- what a file might smuggle in -----------------------------------------------------------------------------------
+# ----- markup in a file -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)

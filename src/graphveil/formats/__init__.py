@@ -8,6 +8,7 @@
 | `table2.json`, `figure2.json`, `sweep.json`, ... | `experiment.ExperimentRecord` |
 | `table1.json` | `experiment.TableRecord` |
 | `releases.json` | `release.LedgerRecord` |
+| `code_book.json` of a release | `release.CodeBookRecord` |
 
 A record mirrors its file: a field is a key. Each record has a schema name with a version, which changes whenever a key
 changes. `store.read` validates a file and refuses every other version; `store.write` writes it. Writers and readers use

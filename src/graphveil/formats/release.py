@@ -1,4 +1,4 @@
-"""`releases.json`: the ledger of a run."""
+"""`releases.json`, the ledger of a run, and `code_book.json`, which is part of a release."""
 
 from typing import Annotated, ClassVar
 
@@ -33,3 +33,14 @@ class LedgerRecord(File, frozen=True):
     SCHEMA: ClassVar[str] = "graphveil/releases/1"
 
     releases: tuple[Entry, ...]
+
+
+class CodeBookRecord(Record, frozen=True, omit_defaults=True):
+    """How to use the codes of a release; without a schema, because graphveil never reads it.
+
+    Args:
+        use: in words. signs: of the columns, with which links are scored; None if links are not scored.
+    """
+
+    use: str
+    signs: tuple[int, ...] | None = None

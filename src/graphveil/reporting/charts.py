@@ -212,8 +212,8 @@ def attack_chart(audit: AuditRecord, controls: Sequence[tuple[str, Attack]]) -> 
     legend = [(swatch(i, "point"), kind) for i, kind in enumerate(kinds) if i in present]
     return Figure(
         "Every attack",
-        f"{metric} of {audit.secret} on the test part, in percent, with 95 % intervals. ★ marks the strongest attack,"
-        " which is chosen on the validation part among the attacks on the embeddings alone.",
+        f"Attack {metric} for {audit.secret} on the test part, in percent, with 95 % intervals. ★ marks the strongest"
+        " attack, which is chosen on the validation part among the attacks on the embeddings alone.",
         [plot.svg()],
         [*legend, CHANCE, *([] if floor is None else [FLOOR])],
         Table("Every attack, in percent", heads, data),

@@ -134,7 +134,7 @@ def _counts(experiments: Sequence[ExperimentRecord]) -> Table:
     columns = [
         Column("experiment and variant", "name"),
         Column("cells"),
-        *(Column(f"{mark.symbol} {mark.text}", group="against the paper") for mark in VERDICTS.values()),
+        *(Column(f"{mark.symbol} {mark.text}", group="compared with the paper") for mark in VERDICTS.values()),
         Column("above chance", group="fresh attack"),
         Column("largest gap to the protocol", group="fresh attack"),
         Column("in the cell", "text", group="fresh attack"),

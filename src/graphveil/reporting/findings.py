@@ -142,8 +142,8 @@ def _answer(audit: AuditRecord) -> list[str]:
     ]
     if joint is not None:
         sentences.append(
-            f"The adversary of the training has {percent(joint.value)} %; the strongest attack is"
-            f" {compared(joint.gap, 'it')}."
+            f"The adversary of the training has an {metric_name(best.metric)} of {percent(joint.value)} %; the"
+            f" strongest attack is {compared(joint.gap, 'it')}."
         )
     return sentences
 
@@ -160,7 +160,7 @@ def _facts(audit: AuditRecord) -> list[Fact]:
         what = (
             "AUC of the best rule on pairs of true classes"
             if best.metric == "auc"
-            else "accuracy of the graph without z"
+            else "accuracy of attacks on the public graph without z"
         )
         position = compared(floor.excess, "the floor")
         facts.append(("floor", f"{interval(floor)} %", f"{what}; the strongest attack is {position}"))
@@ -202,7 +202,7 @@ def _certified(one: Certificate) -> list[Fact]:
         note = "of the best possible attack on the codes alone"
         facts.append((f"certificate · {finer_name}", at_most(finer), note))
     if not isinstance(one, LinkCertificate):
-        note = f"largest share of one class among the {plain(one.worst.nodes)} nodes with one code"
+        note = f"largest share of a class among nodes with the same code ({plain(one.worst.nodes)} nodes)"
         facts.append(("certificate · worst code", at_most(one.worst.share), note))
     bits = f"the code of a node reveals at most {one.bits_per_node:.2f} bits about any secret"
     return [*facts, ("codes", plain(one.codes), bits)]
