@@ -6,18 +6,21 @@ names the place, such as "strongest.value: expected a number, got a text". Calle
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from graphveil.errors import shortened
+from graphveil.errors import printable, shortened
 from graphveil.files import is_sealed, sealed, write_json
 from graphveil.formats.record import File
 
 AnyFile = TypeVar("AnyFile", bound=File)
 LONGEST = 300
 """Characters of a reason; it may quote a value of the file."""
+DEEPEST = 50
+"""Levels of objects and lists; more would exhaust the stack of whoever walks through them."""
 KINDS = {
     "float": "a number",
     "int": "a whole number",
@@ -50,14 +53,13 @@ def read_sealed(path: Path, kind: type[AnyFile]) -> AnyFile:
 
 def parse(content: object, kind: type[AnyFile]) -> AnyFile:
     """Validate the content of a file."""
-    if not isinstance(content, dict):
-        raise ValueError(f"expected an object, got {_name(content)}")
-    if (schema := content.get("schema")) != kind.SCHEMA:
-        raise ValueError(f"its schema is {shortened(str(schema), 60)!r}, not {kind.SCHEMA!r}")
+    if isinstance(content, dict) and (schema := content.get("schema")) != kind.SCHEMA:
+        came = f"its schema is {shortened(schema, 60)!r}" if isinstance(schema, str) else "it has no schema"
+        raise ValueError(f"{came}, expected {kind.SCHEMA!r}")
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        raise ValueError(shortened(_reason(str(error)), LONGEST)) from error
+        raise ValueError(shortened(printable(_reason(str(error))), LONGEST)) from error
 
 
 def write(path: Path, record: File) -> None:
@@ -81,9 +83,19 @@ def _content(path: Path) -> Any:
     if path.exists() and not path.is_file():
         raise ValueError("it is not a plain file")  # a pipe or a device might never end
     try:
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
+        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+    inside = [content]
+    for _ in range(DEEPEST):
+        inside = [one for part in inside if isinstance(part, dict | list) for one in _values(part)]
+    if inside:
+        raise ValueError("it is nested too deeply")
+    return content
+
+
+def _values(part: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return part.values() if isinstance(part, dict) else part
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -92,17 +104,12 @@ def _refuse(constant: str) -> NoReturn:
 
 def _reason(said: str) -> str:
     """The message of msgspec with the place first and with words for types."""
-    what, _, where = said.partition(" - at `")
+    what, at, where = said.rpartition(" - at `")  # a quoted value may contain the same words
+    what, where = (what, where) if at else (said, "")
     place = where.rstrip("`").removeprefix("key` in `").removeprefix("$").removeprefix(".")
     if missing := re.fullmatch("Object missing required field `(.+)`", what):
         return f"{place}.{missing[1]} is missing" if place else f"{missing[1]} is missing"
-    if unknown := re.fullmatch("Invalid (?:enum )?value (.+)", what):
+    if unknown := re.fullmatch("Invalid (?:enum )?value (.+)", what, re.DOTALL):
         return f"{place} has the unknown value {unknown[1]}"
     what = re.sub("`([^`]*)`", lambda found: " or ".join(KINDS.get(one, one) for one in found[1].split(" | ")), what)
-    what = re.sub(r"got ([a-z]+)\b", lambda found: f"got {KINDS.get(found[1], found[1])}", what)
     return f"{place}: {what[0].lower()}{what[1:]}" if place else what[0].lower() + what[1:]
-
-
-def _name(content: object) -> str:
-    kinds = {list: "array", str: "str", bool: "bool", int: "int", float: "float", type(None): "null"}
-    return KINDS[kinds[type(content)]]
