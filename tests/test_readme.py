@@ -24,7 +24,7 @@ def run_python(code: str, folder: Path) -> str:
 def test_the_first_example(tmp_path: Path) -> None:
     certificate, score, *_ = run_python(EXAMPLES[0], tmp_path).splitlines()
     assert certificate.startswith(
-        "Whoever sees only the released codes, whatever method they use, names the label of at"
+        "An attacker who sees only the released codes, with any method, predicts the label of at"
     )
     assert re.match(r"utility \d\d\.\d\d% auc; the counted rule reads", score)
     for file in ("model.safetensors", "run.json", "audit.json"):

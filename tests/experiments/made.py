@@ -1,4 +1,4 @@
-"""A row of a table and the result of a cell, for tests to change."""
+"""A row of a table and the result of a cell that tests modify."""
 
 from dataclasses import asdict
 from pathlib import Path

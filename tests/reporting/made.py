@@ -161,7 +161,7 @@ def audit() -> dict[str, Any]:
             "unprotected encoder": [_attack(name, 0.6 + 0.04 * i) for i, name in enumerate(names)][::-1],  # best first
         },
         "groups": groups(),
-        "flags": [{"name": "too few examples", "sentence": "the test part leaves one class 12 examples"}],
+        "flags": [{"name": "too few examples", "sentence": "one class has 12 test examples"}],
         "dropped": [],
         "notes": ["labels of 15 nodes are unknown"],
         "test_examples": 1000,

@@ -70,7 +70,7 @@ def test_the_summary_of_an_audit_comes_first(show: Show) -> None:
         "with the public graph": f"85.2 [82.9, 87.3] % GNN; chance level 30.2 %; z adds {MINUS}0.4 points",
         "with the features": "75.1 [72.3, 77.7] % MLP, all, with features; chance level 30.2 %; z adds +1.1 points",
     }
-    assert "too few examples: the test part leaves one class 12 examples" in answer.text
+    assert "too few examples: one class has 12 test examples" in answer.text
 
 
 def test_every_group_is_in_a_table(show: Show) -> None:

@@ -1,12 +1,12 @@
-"""The certificate of a class secret: how well anybody who sees only the codes can name the class of a node.
+"""The certificate of a node secret: how well any attacker who sees only the codes can predict the class of a node.
 
-No attacker is trained. The certificate is read off the table of nodes by code and class, and makes two statements:
+No attack is trained. The certificate is computed from the table of nodes by code and class. It makes two statements:
 
-1. For this release, exactly: over every released node with a known class, without assumptions.
+1. For this release, exactly: over all released nodes with a known class, without assumptions.
 2. For nodes like these, with 95 % confidence: from calibration nodes, drawn at random, whose classes neither training
    nor selection used.
 
-An attacker who treats nodes with the same code differently does so at random, which gains nothing on average.
+Nodes with the same code cannot be distinguished, so an attacker who treats them differently gains nothing on average.
 """
 
 from collections.abc import Mapping
@@ -30,9 +30,9 @@ from graphveil.errors import GraphveilError
 from graphveil.formats.certificate import ClassCalibration, ClassCertificate, Stratum, WorstCode
 
 MAX_CELLS = 20_000_000
-"""The largest table of codes by classes that is counted."""
+"""Cells of the largest table of codes and classes."""
 CHANCE_TABLES = 200
-"""Random tables with the same margins that the values by chance are means of; fewer if the table is large."""
+"""Random tables with the same margins, for the mean values by chance; fewer if the table is large."""
 
 
 def class_certificate(
@@ -43,14 +43,15 @@ def class_certificate(
     confidence: float = 0.95,
     secret: str = "class",
 ) -> ClassCertificate:
-    """Count what codes can reveal about a class.
+    """Compute what codes can reveal about a class.
 
     Args:
-        codes: (n,) codes from 0. y: (n,) classes from 0, -1 where unknown.
+        codes: (n,), from 0.
+        y: classes, (n,), from 0; -1 where unknown.
         calibration: indices of nodes drawn at random whose classes neither training nor selection used.
-        strata: columns, each with one integer a node, (n,); nodes with a negative value are left out of a column.
+        strata: columns by name, (n,) integers each; nodes with a negative value are left out.
         confidence: of the statement about other nodes.
-        secret: what the class is called in sentences.
+        secret: the name of the class in sentences.
     """
     sizes = code_sizes(codes, int(codes.max(initial=0)) + 1)
     table = _known_table(codes, y, len(sizes), secret)
@@ -88,20 +89,21 @@ def class_certificate(
         rows=(),
         not_covered=NOT_COVERED,
     )
-    return replace(counted, sentence=f"{_exact(counted)} {_beyond(counted)}", rows=tuple(_rows(counted)))
+    sentence = f"{_this_release(counted)} {_other_nodes(counted)}"
+    return replace(counted, sentence=sentence, rows=tuple(_rows(counted)))
 
 
 def _rows(one: ClassCertificate) -> list[tuple[str, str]]:
-    """The certificate as (name, sentence), in the order in which people should see it."""
+    """The certificate as (name, sentence), in the order of display."""
     worst = one.worst
     rows = [
-        ("this release", _exact(one)),
-        ("other nodes", _beyond(one)),
+        ("this release", _this_release(one)),
+        ("other nodes", _other_nodes(one)),
         ("chance", f"Codes unrelated to the classes would allow {percent(one.accuracy_by_chance)} on average."),
         (
             "balanced accuracy",
-            f"At most {at_most(one.balanced_accuracy)} on average over the {one.classes} classes; guessing gives"
-            f" {percent(one.balanced_guessing)}.",
+            f"At most {at_most(one.balanced_accuracy)} on average over the {one.classes} classes; the chance"
+            f" level is {percent(one.balanced_guessing)}.",
         ),
         (
             "information",
@@ -113,29 +115,29 @@ def _rows(one: ClassCertificate) -> list[tuple[str, str]]:
             f"{at_most(worst.share)} of the {worst.nodes:,} nodes with code {worst.code} are of class"
             f" {worst.likely_class}. The rarest code has {one.smallest_code:,} nodes.",
         ),
-        ("any secret", f"At most {one.bits_per_node:.2f} bits a node, from {one.codes:,} codes in use."),
+        ("any secret", f"At most {one.bits_per_node:.2f} bits per node, from {one.codes:,} codes in use."),
     ]
     for stratum in one.strata:
         rows.append(
             (
                 f"{stratum.column} = {stratum.value}",
                 f"At most {at_most(stratum.accuracy)} of {stratum.nodes:,} nodes ({percent(stratum.share)} of all);"
-                f" always naming the largest class is right for {percent(stratum.majority)}.",
+                f" the chance level is {percent(stratum.majority)}.",
             )
         )
     return rows
 
 
-def _exact(one: ClassCertificate) -> str:
+def _this_release(one: ClassCertificate) -> str:
     noun = "label" if one.secret == "labels" else one.secret
     return (
-        f"Whoever sees only the released codes, whatever method they use, names the {noun} of at most"
-        f" {at_most(one.accuracy)} of these {one.known:,} nodes correctly; always naming the largest class is"
-        f" right for {percent(one.majority)}."
+        f"An attacker who sees only the released codes, with any method, predicts the {noun} of at most"
+        f" {at_most(one.accuracy)} of these {one.known:,} nodes correctly; the chance level is"
+        f" {percent(one.majority)}."
     )
 
 
-def _beyond(one: ClassCertificate) -> str:
+def _other_nodes(one: ClassCertificate) -> str:
     if one.calibration is None:
         return "There are no calibration nodes, so the certificate makes no statement about other nodes."
     return (
@@ -146,16 +148,16 @@ def _beyond(one: ClassCertificate) -> str:
 
 
 def _known_table(codes: Integers, y: Integers, num_codes: int, secret: str) -> Integers:
-    """The table of all nodes with a known class; refuse what has no table."""
+    """The table of all nodes with a known class; raises an error if there is none."""
     if codes.shape != y.shape or codes.ndim != 1:
-        raise GraphveilError(f"codes have shape {codes.shape} and classes {y.shape}: expected one of each a node.")
+        raise GraphveilError(f"codes have shape {codes.shape} and classes {y.shape}: expected one of each per node.")
     if not (y >= 0).any():
         raise GraphveilError(f"{secret!r} is known for none of the {len(y):,} nodes: fill in some values.")
     num_classes = int(y.max()) + 1
     if num_codes * num_classes > MAX_CELLS:
         raise GraphveilError(
             f"{num_codes:,} codes and {num_classes:,} classes of {secret!r} make a table of more than {MAX_CELLS:,}"
-            " cells: release fewer codes, or join classes."
+            " cells: release fewer codes, or merge classes."
         )
     return class_table(codes, y, num_codes, num_classes)
 
@@ -164,7 +166,7 @@ def _by_chance(table: Integers) -> tuple[float, float]:
     """The mean best accuracy and information of random tables with the same margins."""
     rows, columns = table.sum(axis=1), table.sum(axis=0)
     rows = rows[rows > 0]
-    if len(rows) == 1 or len(columns) == 1:  # the margins leave one table, for which random_table returns zeros
+    if len(rows) == 1 or len(columns) == 1:  # the margins determine the table, and random_table would return zeros
         return best_accuracy(table), 0.0
     draws = int(np.clip(MAX_CELLS // table.size, CHANCE_TABLES // 10, CHANCE_TABLES))
     random, law = np.random.default_rng(0), random_table(rows, columns)
@@ -194,14 +196,14 @@ def _calibrated(table: Integers, confidence: float) -> ClassCalibration | None:
 
 
 def _strata(codes: Integers, y: Integers, shape: tuple[int, ...], strata: Mapping[str, Integers]) -> list[Stratum]:
-    known, found = y >= 0, []
+    known, result = y >= 0, []
     for column, values in strata.items():
         if values.shape != y.shape:
-            raise GraphveilError(f"column {column!r} has shape {values.shape}: expected one value a node, {y.shape}.")
+            raise GraphveilError(f"column {column!r} has shape {values.shape}: expected one value per node, {y.shape}.")
         for value in np.unique(values[known & (values >= 0)]):
             inside = known & (values == value)
             table = class_table(codes[inside], y[inside], shape[0], shape[1])
-            found.append(
+            result.append(
                 Stratum(
                     column=column,
                     value=int(value),
@@ -211,4 +213,4 @@ def _strata(codes: Integers, y: Integers, shape: tuple[int, ...], strata: Mappin
                     accuracy=best_accuracy(table),
                 )
             )
-    return found
+    return result

@@ -1,7 +1,7 @@
-"""The certificate of the links: how well anybody who sees only the codes can tell links from other pairs of nodes.
+"""The certificate of links: how well any attacker who sees only the codes can separate links from non-links.
 
-As for a class secret, no attacker is trained, and there are two statements: one about this release, which is exact, and
-one about other nodes, with 95 % confidence. `link_auc` defines and computes the areas under the ROC curve.
+As for a node secret, no attack is trained, and there are two statements: one about this release, which is exact, and
+one about other nodes, with 95 % confidence. `link_auc` defines and computes the AUCs.
 """
 
 import numpy as np
@@ -26,13 +26,15 @@ def link_certificate(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> LinkCertificate:
-    """Count what codes can reveal about links.
+    """Compute what codes can reveal about links.
 
     Args:
-        codes: (n,) codes from 0. pairs: (2, links) with u < v, each link once.
-        y: (n,) classes that links are matched by, -1 where unknown.
-        calibration: columns of `pairs`, links drawn at random that neither training nor selection used; None for all.
-        confidence: of the statement about other nodes. seed: of the resamples.
+        codes: (n,), from 0.
+        pairs: (2, links) with u < v, each link once.
+        y: the classes of class-matched pairs, (n,), -1 where unknown.
+        calibration: columns of `pairs`: links drawn at random that neither training nor selection used; None for all.
+        confidence: of the statement about other nodes.
+        seed: of the resamples.
     """
     _check(codes, pairs)
     total = len(codes) * (len(codes) - 1) // 2
@@ -63,14 +65,15 @@ def link_certificate(
         rows=(),
         not_covered=NOT_COVERED,
     )
-    return replace(counted, sentence=f"{_exact(counted)} {_beyond(counted)}", rows=tuple(_rows(counted)))
+    sentence = f"{_this_release(counted)} {_other_nodes(counted)}"
+    return replace(counted, sentence=sentence, rows=tuple(_rows(counted)))
 
 
 def _rows(one: LinkCertificate) -> list[tuple[str, str]]:
-    """The certificate as (name, sentence), in the order in which people should see it."""
+    """The certificate as (name, sentence), in the order of display."""
     rows = [
-        ("this release", _exact(one)),
-        ("other nodes", _beyond(one)),
+        ("this release", _this_release(one)),
+        ("other nodes", _other_nodes(one)),
         (
             "chance",
             f"Codes unrelated to the links would allow an AUC of {100 * one.auc_by_chance:.1f} on average.",
@@ -87,27 +90,27 @@ def _rows(one: LinkCertificate) -> list[tuple[str, str]]:
     rows += [
         ("information", f"{one.information:.3f} nats of evidence for a link, on average over the links."),
         ("rarest code", f"{one.smallest_code:,} nodes."),
-        ("any secret", f"At most {one.bits_per_node:.2f} bits a node, from {one.codes:,} codes in use."),
+        ("any secret", f"At most {one.bits_per_node:.2f} bits per node, from {one.codes:,} codes in use."),
     ]
     return rows
 
 
-def _exact(one: LinkCertificate) -> str:
+def _this_release(one: LinkCertificate) -> str:
     return (
-        "Whoever sees only the released codes, whatever method they use, ranks a link above a pair without a link"
-        f" in at most {at_most(one.auc)} of cases (AUC over {one.links:,} links and {one.nonlinks:,} other"
-        " pairs); guessing gives 50.0 %."
+        "An attacker who sees only the released codes, with any method, ranks a link above a non-link in at most"
+        f" {at_most(one.auc)} of cases (AUC over {one.links:,} links and {one.nonlinks:,} non-links); the chance"
+        " level is 50.0 %."
     )
 
 
-def _beyond(one: LinkCertificate) -> str:
+def _other_nodes(one: LinkCertificate) -> str:
     if one.calibration is None:
         return "There are too few calibration links for a statement about other nodes."
-    found = one.calibration
-    sampled = f", resampled with {found.resampled_links:,} links" if found.resampled_links < one.links else ""
+    limit = one.calibration
+    sampled = f", resampled with {limit.resampled_links:,} links" if limit.resampled_links < one.links else ""
     return (
-        f"{confident(one.confidence)} the AUC is at most {at_most(found.auc_limit)}"
-        f" ({found.links:,} calibration links{sampled})."
+        f"{confident(one.confidence)} the AUC is at most {at_most(limit.auc_limit)}"
+        f" ({limit.links:,} calibration links{sampled})."
     )
 
 
@@ -120,4 +123,4 @@ def _check(codes: Integers, pairs: Integers) -> None:
     if distinct < pairs.shape[1]:
         raise GraphveilError(f"{pairs.shape[1] - distinct:,} links occur twice: expected each link once.")
     if distinct == len(codes) * (len(codes) - 1) // 2:
-        raise GraphveilError("every two nodes are linked: there is no pair without a link to tell links from.")
+        raise GraphveilError("every two nodes are linked: there is no non-link to compare with.")

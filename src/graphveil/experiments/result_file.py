@@ -1,4 +1,4 @@
-"""An experiment's results as one file, from which tables and the report are made without running anything."""
+"""The results of an experiment as one JSON file, from which the report is made."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
@@ -19,11 +19,15 @@ def experiment_record(
     failed: Sequence[tuple[Cell, str]],
     selection: Mapping[str, Any],
 ) -> ExperimentRecord:
-    """Rows with what the report draws of them: the training and the map of the first seed.
+    """The content of the file: configuration, failures, and all rows with what the report draws of the first seed.
 
     Args:
-        results: of each row, the saved results of its seeds.
-        selection: what of the experiment was run.
+        name: the name of the experiment.
+        experiment: the experiment.
+        rows: its rows.
+        results: for each row, the saved results of its seeds.
+        failed: the cells that failed, with their error messages.
+        selection: the part of the experiment that was run.
     """
     shown = []
     for row, of_seeds in zip(rows, results, strict=True):
@@ -44,7 +48,7 @@ def experiment_record(
         metric=_metric(experiment.utility),
         secrets=tuple(Hidden(secret, _metric(secret), papers_attacker(secret)) for secret in experiment.secrets),
         versions=made_with(),
-        config=asdict(experiment) | {"source": experiment.source and experiment.source.digest},  # not its path
+        config=asdict(experiment) | {"source": experiment.source and experiment.source.digest},  # without the path
         failed=tuple(Failed(str(cell), fault) for cell, fault in failed),
         rows=tuple(shown),
         selection=dict(selection),
@@ -56,13 +60,13 @@ def _metric(target: str) -> str:
 
 
 def _worth_a_picture(rows: Sequence[Row], row: Row) -> list[Row]:
-    """Of a row and those that differ from it in the trade-off only: the one that hides least, and the middle one."""
+    """Of the rows that differ from `row` only in the trade-off: the one that hides least, and the middle one."""
     alike = [one for one in rows if _cell(one) == _cell(row)]
     return [max(alike, key=_number), min(alike, key=lambda one: abs(_number(one) - 0.5))]
 
 
 def _number(row: Row) -> float:
-    """The trade-off, or epsilon: both hide less if they are larger."""
+    """The trade-off, or epsilon; the larger either is, the less is hidden."""
     return row.tradeoff if row.tradeoff is not None else row.epsilon or 0.0
 
 

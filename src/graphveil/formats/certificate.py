@@ -9,7 +9,14 @@ Pair = tuple[str, str]
 
 
 class WorstCode(Record, frozen=True):
-    """The code with the largest share of one class; of several such codes, the one with the most nodes."""
+    """The code with the largest share of one class; of several such codes, the one with the most nodes.
+
+    Args:
+        code: the code.
+        likely_class: its most frequent class.
+        share: of that class among the nodes of the code with a known class.
+        nodes: with this code and a known class.
+    """
 
     code: Count
     likely_class: Count
@@ -21,7 +28,12 @@ class Stratum(Record, frozen=True):
     """The best accuracy among the nodes with one value of a column, for attackers who know that value.
 
     Args:
-        share: of the nodes with a known class. majority: share of the largest class among these nodes.
+        column: the name of the column.
+        value: the value.
+        nodes: with this value and a known class.
+        share: of these nodes among all with a known class.
+        majority: share of the largest class among these nodes.
+        accuracy: of the best rule from code to class among these nodes.
     """
 
     column: str
@@ -33,7 +45,14 @@ class Stratum(Record, frozen=True):
 
 
 class ClassCalibration(Record, frozen=True):
-    """The second statement, from the calibration nodes: the best accuracies among them, and their upper limits."""
+    """The second statement, from the calibration nodes.
+
+    Args:
+        nodes: calibration nodes with a known class.
+        accuracy: of the best rule on these nodes.
+        accuracy_limit: upper limit of the accuracy on nodes like these.
+        balanced_limit: the same of the balanced accuracy.
+    """
 
     nodes: Count
     accuracy: Share
@@ -42,10 +61,13 @@ class ClassCalibration(Record, frozen=True):
 
 
 class LinkCalibration(Record, frozen=True):
-    """The second statement: the best AUC of the calibration links against all non-links, and its upper limit.
+    """The second statement, from the calibration links.
 
     Args:
-        resampled_links: links in the resamples; fewer than the release has if these were too many.
+        links: number of calibration links.
+        auc: of the best score, for the calibration links and all non-links.
+        auc_limit: its upper limit for nodes like these.
+        resampled_links: number of links in a resample; fewer than the release has if these are too many.
     """
 
     links: Count
@@ -58,18 +80,29 @@ class ClassCertificate(Record, frozen=True, kw_only=True, tag_field="kind", tag=
     """What the codes of a release can reveal about a class of its nodes; information is in nats.
 
     Args:
-        nodes: released nodes. known: those with a known class, which are counted.
-        codes: codes in use. smallest_code: nodes with the rarest of them.
-        majority: share of the largest class, which is the accuracy without the codes.
+        secret: the name of the class.
+        nodes: number of released nodes.
+        known: number of nodes with a known class; only these are counted.
+        codes: number of codes in use.
+        classes: number of classes that occur.
+        smallest_code: number of nodes with the rarest code.
+        majority: share of the largest class, which is the chance level.
         accuracy: of the best rule from code to class.
-        accuracy_by_chance: the mean of the same for codes unrelated to the classes; likewise `information_by_chance`.
+        accuracy_by_chance: mean accuracy of the best rule for codes unrelated to the classes.
+        balanced_accuracy: of the best rule for it.
+        balanced_guessing: its chance level, one over the number of classes.
+        information: the mutual information I(code; class).
+        information_by_chance: its mean for codes unrelated to the classes.
+        entropy: of the class.
         maximal_leakage: log of the factor by which the codes raise the probability of a correct guess (Issa, Wagner and
             Kamath, 2020).
-        bits_per_node: what the code of a node can reveal about anything: log2 of the codes in use.
+        worst: the code with the largest share of one class.
+        bits_per_node: upper bound on what the code of a node reveals about any secret: log2 of the codes in use.
         confidence: of the second statement.
-        calibration: None without calibration nodes.
-        sentence: both statements in words.
-        rows: the certificate as (name, sentence), in the order in which people should see it.
+        calibration: the second statement; None without calibration nodes.
+        strata: the best accuracy by the values of columns.
+        sentence: both statements.
+        rows: the certificate as (name, sentence), in the order of display.
         not_covered: what it does not cover, and what is done about it: (objection, answer).
     """
 
@@ -102,15 +135,23 @@ class LinkCertificate(Record, frozen=True, kw_only=True, tag_field="kind", tag="
     """What the codes of a release can reveal about its links.
 
     Args:
-        codes: codes in use. smallest_code: nodes with the rarest of them.
+        nodes: number of released nodes.
+        links: number of links.
+        nonlinks: number of non-links.
+        codes: number of codes in use.
+        smallest_code: number of nodes with the rarest code.
         auc: of the best score of two codes.
-        auc_by_chance: the mean of the same for codes that are permuted among the nodes.
-        class_matched_auc: against non-links with the class pairs of the links; None if no classes are known.
+        auc_by_chance: its mean for codes that are permuted among the nodes.
+        class_matched_auc: the AUC against class-matched non-links; None if no classes are known.
         within_class_auc: the same for attackers who know the classes of both nodes.
         information: the evidence J for a link, in nats.
-        bits_per_node: what the code of a node can reveal about anything: log2 of the codes in use.
-        confidence: of the second statement. calibration: None if there are too few links.
-        sentence, rows, not_covered: as of `ClassCertificate`.
+        bits_per_node: upper bound on what the code of a node reveals about any secret: log2 of the codes in use.
+        confidence: of the second statement.
+        calibration: the second statement; None with too few calibration links.
+        secret: "links".
+        sentence: both statements.
+        rows: the certificate as (name, sentence), in the order of display.
+        not_covered: what it does not cover, and what is done about it: (objection, answer).
     """
 
     secret: str

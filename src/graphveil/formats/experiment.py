@@ -108,12 +108,13 @@ class History(Record, frozen=True):
 
 
 class Certified(Record, frozen=True):
-    """The certificate over seeds.
+    """The certificate, as means over seeds.
 
     Args:
-        best: accuracy or AUC of the best rule on the release. excess: the same minus that of guessing.
-        limit: the 95 % bound of the same for other nodes; None without a calibration part.
-        class_matched: of links, the best class-matched AUC on the release.
+        best: accuracy or AUC of the best rule on the release.
+        excess: `best` minus the chance level.
+        limit: the upper bound of `best` for other nodes, with 95 % confidence; None without a calibration part.
+        class_matched: the best class-matched AUC on the release; None for a secret other than links.
     """
 
     best: Interval
@@ -123,12 +124,15 @@ class Certified(Record, frozen=True):
 
 
 class WithFeatures(Record, frozen=True):
-    """The strongest attack that holds z and the features, over seeds.
+    """Attacks on z and the features, as means over seeds.
 
     Args:
-        alone: the strongest of the same attackers without z. z_adds: accuracy or AUC with z minus that without.
-        true_classes: of links, the strongest of the same attackers on the true classes and the features.
-        over_true_classes: AUC with z minus that with the true classes.
+        value: accuracy or AUC of the strongest attack.
+        alone: the same of the strongest of these attacks without z.
+        z_adds: `value` minus `alone`.
+        true_classes: AUC of the strongest of these attacks with the true classes in place of z; None for a secret other
+            than links.
+        over_true_classes: `value` minus `true_classes`.
     """
 
     value: Interval

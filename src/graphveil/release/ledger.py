@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphveil.errors import GraphveilError
-from graphveil.files import hold_lock, write_atomically
+from graphveil.files import write_atomically
 from graphveil.formats.release import Entry, LedgerRecord
 from graphveil.formats.run import RunRecord
 from graphveil.formats.store import read, reason, write
 from graphveil.randomness import hashed_names
 from graphveil.release.codes import Integers
+from graphveil.runs.folder import RunFolder
 
 LEDGER, FOLDER = "releases.json", "releases"
 WAIT = 30.0
@@ -59,7 +60,9 @@ class Released:
     """Codes that have been released.
 
     Args:
-        graph, split: digests of the graph and the split of their run.
+        codes: the codes of nodes.
+        graph: the digest of the graph of their run.
+        split: the digest of the split of their run.
         same_run: whether they are from the run that is now exported.
     """
 
@@ -98,11 +101,13 @@ def record_release(run: Path, codes: NodeCodes, record: RunRecord, files: Sequen
     """Add a release to the ledger of a run.
 
     Args:
-        codes: the released codes. record: the content of run.json.
+        run: the folder of the run.
+        codes: the released codes.
+        record: the content of run.json.
         files: names of the released files.
         pseudonymous: whether ids were replaced by pseudonyms.
     """
-    with hold_lock(run / ".lock", WAIT, f"another process is writing to {run}: wait for it, then export again."):
+    with RunFolder(run).edit(WAIT):
         read_ledger(run)  # refuse to add to a ledger that cannot be read
         entries = _entries(run)
         numbers = {entry.codes_sha256: entry.codes for entry in entries}
