@@ -2,10 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.installed
+DOCS_READY := .venv/.installed-docs
 # Threads that spin long while they wait are very slow on a machine with other work.
 export GOMP_SPINCOUNT ?= 1000
 
-.PHONY: demo test test-slow lint audit results readme bench picture clean
+.PHONY: demo test test-slow lint audit docs results readme bench picture clean
 
 demo: $(READY)  ## protect real Cora, audit what still leaks, and write a report
 	$(BIN)/graphveil demo
@@ -25,6 +26,12 @@ lint: $(READY)
 audit: $(READY)  ## ask whether an installed package has a known vulnerability
 	$(BIN)/python -m tools.dependencies
 
+docs: $(DOCS_READY)  ## build/docs: the pages of docs/, the notebooks run, the reference from the docstrings
+	mkdir -p build
+	$(BIN)/python -m typer graphveil.cli utils docs --name graphveil --output build/verbs.md
+	sed -n '/^## /,$$p' build/verbs.md > build/command-line.md
+	$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --nitpicky -c docs . build/docs
+
 results: $(READY)  ## RESULTS.md, docs/report.html and README.md: all of the paper (wants a GPU)
 	$(BIN)/graphveil reproduce all --device auto --results RESULTS.md
 	cp runs/paper/report.html docs/report.html
@@ -42,6 +49,10 @@ picture: $(READY)  ## the picture in the README
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	touch $@
 
 clean:

@@ -1,25 +1,30 @@
-"""Write the results in the README from the tables of RESULTS.md: `make readme`; `--check` only compares.
+"""Write the results in the README and the docs from the tables of RESULTS.md: `make readme`; `--check` only compares.
 
-RESULTS.md is the one source: `graphveil reproduce all --results RESULTS.md` writes its tables of 18 cells.
+RESULTS.md is the one source: `graphveil reproduce all --results RESULTS.md` writes its tables of 18 cells. The README
+has three numbers, and docs/explanation/results.md two short tables.
 """
 
 import argparse
 import re
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from graphveil.experiments.goals import HEADING, NOT_RUN, PROBLEMS
 
 ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+WIDTH = 120
+"""Columns of a line in the README."""
 NO_TABLES = f"RESULTS.md has no table of the {HEADING} yet: `make results` measures them."
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One table of the README: a title, its columns, and the columns of RESULTS.md that the last two come from."""
+    """One short table: a title, its columns, and the column of RESULTS.md that the last one comes from."""
 
     title: str
     kept: str
@@ -50,29 +55,57 @@ Line = Mapping[str, str]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the README, or with `--check` say whether it is as it would be written; 1 if not."""
+    """Write the results, or with `--check` say whether they are as they would be written; 1 if not."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the README differs")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file differs")
     parser.add_argument("--results", type=Path, default=ROOT / "RESULTS.md")
     parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
+    parser.add_argument("--tables", type=Path, default=ROOT / "docs" / "explanation" / "results.md")
     given = parser.parse_args(arguments)
-    before = given.readme.read_text(encoding="utf-8")
-    try:
-        after = between_marks(before, compact(given.results.read_text(encoding="utf-8")))
-    except ValueError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    if after == before:
-        return 0
-    if given.check:
-        sys.stderr.write(f"the results in {given.readme} differ from {given.results}: run `make readme`.\n")
-        return 1
-    given.readme.write_text(after, encoding="utf-8")
-    return 0
+    results = given.results.read_text(encoding="utf-8")
+    status = 0
+    for file, write in ((given.readme, headline), (given.tables, compact)):
+        before = file.read_text(encoding="utf-8")
+        try:
+            after = between_marks(before, write(results))
+        except ValueError as error:
+            sys.stderr.write(f"{file}: {error}\n")
+            status = 1
+            continue
+        if after == before:
+            continue
+        if given.check:
+            sys.stderr.write(f"the results in {file} differ from {given.results}: run `make readme`.\n")
+            status = 1
+        else:
+            file.write_text(after, encoding="utf-8")
+    return status
+
+
+def headline(results: str) -> str:
+    """The three numbers of the README, from the text of RESULTS.md; a sentence where it has no complete cell."""
+    (count, labels), (other, links) = _means(results, "table2", "certificate"), _means(results, "table3")
+    if not count or not other:
+        return NO_TABLES
+    cells = f"{count}" if count == other else f"{count} and {other}"
+    largest, equal = labels[COMPACT["table2"].reference_column], links[COMPACT["table3"].reference_column]
+    attack = labels["strongest attack"]
+    numbers = (
+        f"**{attack - largest:.1f} points above guessing** is the strongest attack on labels when links are kept and"
+        f" labels are hidden: {attack:.1f}% accuracy, where the largest class has {largest:.1f}%. By the certificate no"
+        f" attack that sees only the embeddings exceeds {labels['certificate']:.1f}%.",
+        f"**{_price(labels):.1f} points of AUC** is the price: link prediction falls from {labels['unprotected']:.1f}%"
+        f" to {labels['protected']:.1f}%.",
+        f"**{_price(links):.1f} points of accuracy** is the price of keeping labels and hiding links"
+        f" ({links['unprotected']:.1f}% to {links['protected']:.1f}%). The strongest attack on links then has an AUC of"
+        f" {links['strongest attack']:.1f}%; comparing the true labels of two nodes has {equal:.1f}%.",
+    )
+    title = f"How good it is, as means over {cells} combinations of graph and encoder in [RESULTS.md](RESULTS.md):"
+    return "\n".join([title, "", *(textwrap.fill(f"- {number}", WIDTH, subsequent_indent="  ") for number in numbers)])
 
 
 def compact(results: str) -> str:
-    """The README's tables, from the text of RESULTS.md; a sentence where it has no table of the 18 cells."""
+    """The short tables of the docs, from the text of RESULTS.md; a sentence where it has no table of the 18 cells."""
     parts = []
     for name, problem in COMPACT.items():
         lines = table_under(results, PROBLEMS[name])
@@ -101,17 +134,40 @@ def table_under(text: str, heading: str) -> list[Line]:
     return [dict(zip(columns, row, strict=True)) for row in body]
 
 
-def between_marks(readme: str, text: str) -> str:
-    """The README with `text` between its marks.
+def between_marks(page: str, text: str) -> str:
+    """The page with `text` between its marks.
 
     Raises:
         ValueError: the marks are missing.
     """
-    before, found_begin, rest = readme.partition(BEGIN)
+    before, found_begin, rest = page.partition(BEGIN)
     _, found_end, after = rest.partition(END)
     if not found_begin or not found_end:
-        raise ValueError(f"the README has no place for the results: put the lines {BEGIN} and {END} where they go.")
+        raise ValueError(f"there is no place for the results: put the lines {BEGIN} and {END} where they go.")
     return f"{before}{BEGIN}\n{text}\n{END}{after}"
+
+
+def _means(results: str, name: str, *more: str) -> tuple[int, dict[str, float]]:
+    """The number of cells of a problem that have a value in all columns, and the mean of each column over them."""
+    columns = ("unprotected", "protected", "strongest attack", COMPACT[name].reference_column, *more)
+    cells = []
+    for line in table_under(results, PROBLEMS[name]):
+        _check_columns(line, columns)
+        if all(line[column] not in ("", NOT_RUN) for column in columns):
+            cells.append([float(line[column].split(" ± ")[0]) for column in columns])
+    return len(cells), {
+        column: fmean(values) for column, values in zip(columns, zip(*cells, strict=True), strict=False)
+    }
+
+
+def _price(means: Mapping[str, float]) -> float:
+    return means["unprotected"] - means["protected"]
+
+
+def _check_columns(line: Line, columns: Sequence[str]) -> None:
+    missing = [column for column in columns if column not in line]
+    if missing:
+        raise ValueError(f"the table of RESULTS.md has no column {missing[0]!r}: write it again.")
 
 
 def _table(problem: Problem, lines: Sequence[Line]) -> str:
@@ -122,10 +178,7 @@ def _table(problem: Problem, lines: Sequence[Line]) -> str:
 
 
 def _words(problem: Problem, line: Line) -> list[str]:
-    needed = ("graph", "encoder", "unprotected", "protected", "strongest attack", problem.reference_column)
-    missing = [column for column in needed if column not in line]
-    if missing:
-        raise ValueError(f"the table of RESULTS.md has no column {missing[0]!r}: write it again.")
+    _check_columns(line, ("graph", "encoder", "unprotected", "protected", "strongest attack", problem.reference_column))
     kept = NOT_RUN if line["protected"] == NOT_RUN else f"{line['unprotected']} → {line['protected']}"
     return [line["graph"], line["encoder"], kept, line["strongest attack"], line[problem.reference_column]]
 

@@ -56,9 +56,9 @@ def _row_channels(z: Rows) -> Channels:
     """How many nodes have the same row, the norms of the row, and its position in each faint direction."""
     even, spread = directions(z)
     z = np.ldexp(z, -np.frexp(np.abs(z).max())[1])
-    tenths = [_tenths(np.linalg.norm(z, order, axis=1)) for order in (1, 2, np.inf)]
-    tenths += [_tenths(column) for column in even[:, spread < FAINT].T]
-    return np.column_stack([_occurrences(distinct_codes(z)[0]), *tenths])
+    values = [np.linalg.norm(z, order, axis=1) for order in (1, 2, np.inf)] + list(even[:, spread < FAINT].T)
+    positions = [cut(value) for value in values for cut in (_tenths, _side_of_gap)]
+    return np.column_stack([_occurrences(distinct_codes(z)[0]), *positions])
 
 
 def _column_channels(column: Array) -> Channels:
@@ -91,6 +91,16 @@ def _tenths(values: Array) -> Channels:
     """The decile of each value; equal values are in the same decile."""
     bounds = np.quantile(values, np.arange(1, VALUES) / VALUES)
     return np.searchsorted(bounds, values, side="right").astype(np.uint8)
+
+
+def _side_of_gap(values: Array) -> Channels:
+    """Whether a value is above the widest gap in the middle nine tenths: two planted values are on its two sides."""
+    ascending = np.sort(values)
+    margin = len(values) // 20
+    gaps = np.diff(ascending)[margin : len(values) - 1 - margin]
+    if not gaps.size:
+        return np.zeros(len(values), dtype=np.uint8)
+    return (values > ascending[margin + int(gaps.argmax())]).astype(np.uint8)
 
 
 @dataclass(frozen=True)

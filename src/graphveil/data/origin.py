@@ -32,9 +32,11 @@ class ReadOptions:
 
     Args:
         nodes: the table of nodes, where it is not found beside the links.
-        source, target, weight: columns of the links. id, label: columns of the nodes.
+        source, target, weight: columns of the links.
+        id, label: columns of the nodes.
         attributes: node columns that are secrets or utility, and so never features.
-        features: node columns to take as features; None takes all that are left. drop: those not to take.
+        features: node columns to take as features; None takes all that are left.
+        drop: those not to take.
         bins: into how many classes of equal size a numeric attribute is cut, by its name.
         missing: what stands for features where there are none: "degree", or "embedding", one to be learned a node.
         direction: "either" takes one direction for a link, "mutual" wants both.

@@ -23,11 +23,13 @@ class Recipe:
     """Sizes, rates and lengths of one training.
 
     Args:
-        rounds: T of Algorithms 1 and 2. inner_steps: I, the encoder steps a round on the same examples.
+        rounds: T of Algorithms 1 and 2.
+        inner_steps: I, the encoder steps a round on the same examples.
         lr_utility, lr_adversary, lr_encoder: lr_1, lr_2, lr_3.
         hidden_channels, out_channels, dropout: of the encoder; `encoder_options` are passed on to it as well.
         head: the utility's head.
-        weight_decay: on the encoder's weights. clip: largest gradient norm of any of the three players.
+        weight_decay: on the encoder's weights.
+        clip: largest gradient norm of any of the three players.
         scaling: of each node's features: "sum" divides them by their sum, if none is negative; "length" makes them a
             vector of Euclidean length 4, if they are 16 or more; "none" leaves them as they are.
         patience: rounds without a better validation score before stopping.
