@@ -82,7 +82,7 @@ def test_an_embedded_graph_is_audited_and_released_like_a_run(trained: Path, tmp
     found = audit_run(made.folder, made.secrets, "quick")
     assert [file.name for file in found] == ["audit.json", "audit.links.json"]
     audit = found[made.folder / "audit.json"]
-    assert audit.origin["embeddings"] == json.loads((made.folder / "audit.json").read_text())["origin"]["embeddings"]
+    assert audit.origin.embeddings == json.loads((made.folder / "audit.json").read_text())["origin"]["embeddings"]
     assert len(check_embeddings(made.z, NODES)) == NODES
     for file in found:
         change(file, **PROTECTED)

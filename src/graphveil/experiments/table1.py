@@ -9,9 +9,10 @@ from graphveil.data import load
 from graphveil.data.graph import undirected_pairs
 from graphveil.errors import unknown
 from graphveil.experiments.render import simple_tables
-from graphveil.files import check_place, write_json, write_text
+from graphveil.files import check_place, write_text
+from graphveil.formats.experiment import TableRecord
+from graphveil.formats.store import write
 
-SCHEMA = "graphveil/table/1"
 TITLE = "Table 1: the graphs"
 
 COLUMNS = ("graph", "nodes: paper", "here", "edges: paper", "distinct links here", "features", "here", "labels", "here")
@@ -46,5 +47,5 @@ def table1(out: Path, datasets: list[str] | None = None) -> list[list[str]]:
         rows.append([name, *(f"{count:,}" for key in here for count in (paper[key], here[key]))])
     for suffix, text in simple_tables(COLUMNS, rows, TITLE).items():
         write_text(out / f"table1.{suffix}", text)
-    write_json(out / "table1.json", {"schema": SCHEMA, "title": TITLE, "columns": COLUMNS, "rows": rows})
+    write(out / "table1.json", TableRecord(TITLE, COLUMNS, tuple(map(tuple, rows))))
     return rows

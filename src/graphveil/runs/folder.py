@@ -35,10 +35,11 @@ from torch import Tensor
 from graphveil.auditing.embeddings import check_embeddings, rows_digest
 from graphveil.errors import GraphveilError
 from graphveil.files import check_place, hold_lock, read_json, sha256, write_atomically, write_tensors
+from graphveil.formats.run import SCHEMA
 from graphveil.runs.trained_on import TRAINED_LINKS, TRAINED_ON, TrainedOn
 from graphveil.training.history import Round
 from graphveil.training.objectives import CODES
-from graphveil.veil import SCHEMA, Veil
+from graphveil.veil import Veil
 
 RECORD, MODEL, EMBEDDINGS, HISTORY = "run.json", "model.safetensors", "embeddings.parquet", "history.parquet"
 CHECKPOINT, LAST_GOOD, CONTROLS = "checkpoint.safetensors", "last_good", "controls.safetensors"
