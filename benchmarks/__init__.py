@@ -1,1 +1,1 @@
-"""Where time and memory are judged, and nowhere else: `make bench`."""
+"""Benchmarks of time and memory: `make bench`."""

@@ -1,6 +1,6 @@
-"""Measure everything, and write `benchmark.json` and `benchmark.md`: `python -m benchmarks --out docs`.
+"""Run all measurements, and write `benchmark.json` and `benchmark.md`: `python -m benchmarks --out docs`.
 
-On a machine with CUDA it measures there too, and the rows are added to those of the CPU.
+On a machine with CUDA, the rows of the GPU are added to those of the CPU.
 """
 
 import json
@@ -22,11 +22,16 @@ from graphveil.files import write_atomically, write_json
 from graphveil.training.recipes import default_recipe
 
 PLAIN_LIMIT = 8 << 30
-"""Bytes of one layer's messages, forward and backward, above which the plain way is not tried."""
+"""The largest size of one layer's messages in bytes, forward and backward, for which the plain side is run."""
 
 
 def cells(device: str, largest: int) -> list[Cell]:
-    """All that is measured on a device."""
+    """The cells to measure on a device.
+
+    Args:
+        device: "cpu" or "cuda".
+        largest: edges of the largest generated graph.
+    """
     both, ours = ("ours", "plain"), ("ours",)
     generated = [str(10**power) for power in range(4, round(math.log10(largest)) + 1)]
     todo = [Cell("round", graph, encoder, both, device) for encoder in ENCODERS for graph in PAPERS_GRAPHS]
@@ -44,7 +49,7 @@ def cells(device: str, largest: int) -> list[Cell]:
 
 
 def _too_large(cell: Cell) -> bool:
-    """Whether the plain way would write out more messages than fit: edges x channels, about six times over."""
+    """Whether the plain side would need too much memory for messages: about six arrays of edges x channels."""
     if not cell.graph.isdigit() or not cell.work.startswith("round"):
         return False
     channels = default_recipe("links", cell.encoder, "club").hidden_channels
@@ -53,9 +58,10 @@ def _too_large(cell: Cell) -> bool:
 
 
 def run(cell: Cell) -> dict[str, Any]:
-    """Measure in a fresh process; where both sides are timed, the peak memory of each is that of one more process.
+    """Measure one cell in a new process.
 
-    torch knows the peak of a GPU's memory by itself and can forget it, so there all cells share one process.
+    If both sides are timed, the peak memory of each is measured in a further process. On a GPU, torch counts the peak
+    and can reset it, so all cells share one process.
     """
     if cell.device == "cuda":
         torch.cuda.empty_cache()
@@ -72,7 +78,7 @@ def _in_process(cell: Cell) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.cell", json.dumps(asdict(cell))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["killed, most likely for want of memory"])[-1]
+        last = (done.stderr.strip().splitlines() or ["killed, most likely because it ran out of memory"])[-1]
         return asdict(Measured()) | {"fault": last}
     result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return result
@@ -81,11 +87,11 @@ def _in_process(cell: Cell) -> dict[str, Any]:
 def main(
     out: Annotated[Path, typer.Option(help="The folder of benchmark.json and benchmark.md.")] = Path("docs"),
     largest: Annotated[int, typer.Option(help="Edges of the largest generated graph.")] = 10**7,
-    device: Annotated[str, typer.Option(help="'cpu', 'cuda', or 'all' for what there is.")] = "all",
+    device: Annotated[str, typer.Option(help="'cpu', 'cuda', or 'all' for every available device.")] = "all",
     only: Annotated[str, typer.Option(help="Measure only cells whose work and graph contain this.")] = "",
-    seconds: Annotated[float, typer.Option(help="Time to spend on the turns of a cell.")] = 10.0,
+    seconds: Annotated[float, typer.Option(help="Time to spend on the repeats of a cell.")] = 10.0,
 ) -> None:
-    """Measure what is asked for, keep the rows of other devices and other cells, and write both files."""
+    """Measure the selected cells, keep the rows of other devices and other cells, and write both files."""
     devices = {"all": ["cpu"] + ["cuda"] * torch.cuda.is_available()}.get(device, [device])
     file = out / "benchmark.json"
     rows = json.loads(file.read_text(encoding="utf-8"))["rows"] if file.exists() else []
@@ -105,7 +111,7 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _commit() -> str:
-    """The code that was measured, so that rows of an older one can be told."""
+    """The commit that is measured, so that rows of older commits can be recognised."""
     command = ["git", "rev-parse", "--short=7", "HEAD"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,9 +1,9 @@
-"""The lower bound: the bytes that a round must move, over the bandwidth of a plain copy.
+"""The lower bound of the time of a round: the bytes that it must move, divided by the bandwidth of a copy.
 
-Counted is compulsory traffic alone: a product with the whole graph must be finished before what follows can start, so
-that its operand is written and read once; everything between two such products is row by row and counts as fused; rows
-that a product reads again and again count once. Kernels written one by one, as a library's are, move several times as
-much, and a graph that fits into a cache can even be faster.
+Only compulsory traffic is counted. A product with the whole graph must be finished before the next operation starts, so
+its operand is written and read once. All operations between two such products work row by row and count as fused. Rows
+that a product reads several times count once. Separate kernels, as in a library, move several times as much. A graph
+that fits into a cache can be faster than the bound.
 """
 
 import time
@@ -17,7 +17,12 @@ FLOAT, INDEX = 4, 4
 
 
 def copy_bandwidth(device: torch.device, megabytes: int = 256) -> float:
-    """Bytes a second that a copy moves, reading and writing, of an array that no cache holds; median of nine."""
+    """The bandwidth of a copy in bytes per second, reads and writes; the median of nine copies.
+
+    Args:
+        device: where to copy.
+        megabytes: the size of the array, which should not fit into a cache.
+    """
     source = torch.zeros(megabytes << 18, device=device)
     target = torch.zeros_like(source)
     seconds = []
@@ -34,19 +39,23 @@ def round_bytes(num_nodes: int, features: int, entries: int, pairs: int, weights
     """Compulsory bytes of one round of Algorithm 1 with two layers.
 
     Args:
-        features: entries of the feature matrix. entries: of the adjacency, self-loops included.
-        pairs: that the utility is learned from in a round. weights: of the encoder; those of the heads are few.
+        num_nodes: nodes of the graph.
+        features: non-zero entries of the feature matrix.
+        entries: non-zero entries of the adjacency matrix, with self-loops.
+        pairs: pairs of nodes that the utility is trained on in a round.
+        weights: weights of the encoder; those of the heads are few.
+        recipe: the numbers of channels.
     """
     hidden, out = (num_nodes * c * FLOAT for c in (recipe.hidden_channels, recipe.out_channels))
     x, graph = features * (FLOAT + INDEX), entries * (FLOAT + INDEX)
     forward = [
         x + hidden,  # X W1
-        graph + hidden + hidden + out,  # A (.), relu, dropout; kept for the way back; W2
+        graph + hidden + hidden + out,  # A (.), relu, dropout; stored for the backward pass; W2
         graph + out + out,  # A (.)
     ]
-    heads = [pairs * (2 * INDEX + FLOAT) + out + out]  # pairs and answers, z in, its gradient out
+    heads = [pairs * (2 * INDEX + FLOAT) + out + out]  # pairs and labels, z in, its gradient out
     backward = [
-        graph + out + hidden + hidden,  # A (.), the gradient of W2 with what was kept, back through dropout and relu
+        graph + out + hidden + hidden,  # A (.), the gradient of W2, backward through dropout and relu
         graph + hidden + x,  # A (.) and the gradient of W1
     ]
     optimizer = [7 * weights * FLOAT]

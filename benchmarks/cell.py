@@ -1,6 +1,7 @@
-"""One measurement in a process of its own, so that its peak memory is its own: `python -m benchmarks.cell JSON`.
+"""One measurement in its own process, which has its own peak memory: `python -m benchmarks.cell JSON`.
 
-Ours and the plain way take turns round by round, since times on a shared machine mean nothing alone.
+Our implementation and the plain one are timed alternately, because absolute times on a shared machine are not
+comparable.
 """
 
 import json
@@ -22,20 +23,23 @@ from benchmarks.plain import PlainTraining
 from graphveil.runs.protect import protect
 from graphveil.training.memory import kept_memory
 from graphveil.training.recipes import default_recipe
-from graphveil.veil import start
+from graphveil.veil import Fitting
 
 PAPERS_ADVERSARY = gv.Adversary("linear", steps=1, knows="few")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is measured.
+    """The configuration of one measurement.
 
     Args:
         work: "round" (the paper's adversary), "round, our adversary", "protect" or "split".
         graph: a name that `gv.load` knows, or the number of edges of a generated graph.
+        encoder: the name of the encoder.
         sides: "ours", "plain" or both.
-        runs: how many seeds train as one batch.
+        device: "cpu" or "cuda".
+        runs: the number of seeds that are trained as one batch.
+        seconds: the time to spend on repeats.
     """
 
     work: str
@@ -49,7 +53,17 @@ class Cell:
 
 @dataclass
 class Measured:
-    """Milliseconds and MiB. `spread` is the distance of the quartiles over the median, None of a single repeat."""
+    """The result of one measurement.
+
+    Args:
+        milliseconds: the median time of each side.
+        spread: the interquartile range divided by the median, for each side; None for a single repeat.
+        repeats: the number of repeats.
+        bytes: the compulsory traffic of the lower bound.
+        bandwidth: of a copy, in bytes per second.
+        peak: the peak memory in MiB.
+        rounds: the rounds of a whole training.
+    """
 
     milliseconds: dict[str, float] = field(default_factory=dict)
     spread: dict[str, float | None] = field(default_factory=dict)
@@ -61,7 +75,7 @@ class Measured:
 
 
 def load_graph(name: str) -> Data:
-    """A paper's graph, or a generated one with ten edges a node, 128 features and 20 words a node."""
+    """A graph of the paper, or a generated one with ten edges per node and 128 features."""
     if not name.isdigit():
         return gv.load(name)
     edges = int(name)
@@ -70,13 +84,13 @@ def load_graph(name: str) -> Data:
 
 
 def measure(cell: Cell) -> Measured:
-    """Build what the cell names, and time it."""
+    """Run and time one cell."""
     graph = load_graph(cell.graph)
     device = torch.device(cell.device)
     if cell.work == "split":
         result = take_turns({"ours": lambda: gv.Split.paper(graph, 0), "plain": lambda: plain_split(graph)}, cell)
         links = graph.edge_index.size(1) // 2
-        result.bytes = 2 * INDEX * (2 * links + links * 15 // 100)  # links in, parts out, held-out non-links out
+        result.bytes = 2 * INDEX * (2 * links + links * 15 // 100)  # read links, write parts and held-out non-links
     elif cell.work == "protect":
         result = whole_protect(graph, cell)
     else:
@@ -84,12 +98,12 @@ def measure(cell: Cell) -> Measured:
     on_gpu = device.type == "cuda"
     peak = torch.cuda.max_memory_allocated() if on_gpu else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     result.peak = result.peak or peak / 2**20
-    result.bandwidth = copy_bandwidth(device)  # after the peak was read: it takes memory too
+    result.bandwidth = copy_bandwidth(device)  # after the peak memory is read, because the copy needs memory too
     return result
 
 
 def rounds(graph: Data, cell: Cell, device: torch.device) -> Measured:
-    """One round of Algorithm 1 under `club`, as it is written plainly."""
+    """Time one round of Algorithm 1 with the objective `club`."""
     splits = [gv.Split.paper(graph, seed) for seed in range(cell.runs)]
     adversary = PAPERS_ADVERSARY if cell.work == "round" else None
     endless = default_recipe("links", cell.encoder, "club").but(rounds=2000)
@@ -102,7 +116,7 @@ def rounds(graph: Data, cell: Cell, device: torch.device) -> Measured:
     sides: dict[str, Callable[[], None]] = {}
     our_peak = 0.0
     if "ours" in cell.sides:
-        sides["ours"] = start(veils, graph, splits).advance
+        sides["ours"] = Fitting(veils, graph, splits).training.advance
         if device.type == "cuda":
             for _ in range(5):
                 sides["ours"]()
@@ -126,7 +140,7 @@ def rounds(graph: Data, cell: Cell, device: torch.device) -> Measured:
 
 
 def whole_protect(graph: Data, cell: Cell) -> Measured:
-    """`graphveil protect` as it is: the default objective and adversary, selection, early stopping, files; once."""
+    """Time `graphveil protect` once: default objective and adversary, selection, early stopping, and all files."""
     split = gv.Split.paper(graph, 0)
     veil = gv.Veil(encoder=cell.encoder, device=cell.device)
     with tempfile.TemporaryDirectory() as folder:
@@ -137,7 +151,7 @@ def whole_protect(graph: Data, cell: Cell) -> Measured:
 
 
 def plain_split(graph: Data) -> None:
-    """PyG's own: a transform for the links, and another for the nodes."""
+    """Split with the transforms of PyG, one for links and one for nodes."""
     from torch_geometric.transforms import RandomLinkSplit, RandomNodeSplit  # noqa: PLC0415 - slow to import
 
     data = Data(edge_index=graph.edge_index, y=graph.y, num_nodes=graph.num_nodes)
@@ -146,7 +160,12 @@ def plain_split(graph: Data) -> None:
 
 
 def take_turns(sides: dict[str, Callable[[], object]], cell: Cell) -> Measured:
-    """Medians over turns, as many as fit into the seconds, three at least after warming up."""
+    """Time all sides alternately after a warm-up: for `cell.seconds`, at least 3 and at most 200 times.
+
+    Args:
+        sides: the function to time for each side.
+        cell: the sides to time, the device and the seconds.
+    """
     sides = {side: sides[side] for side in cell.sides}
     seconds: dict[str, list[float]] = {side: [] for side in sides}
     for side in sides.values():
@@ -177,6 +196,6 @@ def _synchronize(device: str) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(min(2, torch.get_num_threads()))
-    asked = json.loads(sys.argv[1])
-    measured = measure(Cell(**asked | {"sides": tuple(asked["sides"])}))
+    given = json.loads(sys.argv[1])
+    measured = measure(Cell(**given | {"sides": tuple(given["sides"])}))
     sys.stdout.write(json.dumps(asdict(measured)) + "\n")

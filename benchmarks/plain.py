@@ -1,8 +1,8 @@
-"""The same round written plainly: PyG's stock layers, dense features, edge lists, torch's own losses and optimisers.
+"""The same round with the layers of PyG, dense features, edge lists, and the losses and optimisers of torch.
 
-It is what a paper's reader would write in an afternoon, and fair: one forward pass serves all three players here too,
-the adjacency is on the device from the start, and the sizes, rates and heads are those of our recipes. PyG has no
-hyperbolic layer, so HGCN is written with the Lorentz maps as papers print them and PyG's `scatter`.
+This is a straightforward implementation of the paper. The comparison is fair: one forward pass serves encoder, head and
+adversary here too, the adjacency is on the device from the start, and sizes, learning rates and heads are those of our
+recipes. PyG has no hyperbolic layer, so HGCN uses the Lorentz maps as papers print them and PyG's `scatter`.
 """
 
 import torch
@@ -35,7 +35,7 @@ class PlainGCN(nn.Module):
 
 
 class PlainGAT(nn.Module):
-    """Two GATConv layers, the first joining its heads and the second averaging them."""
+    """Two GATConv layers; the first concatenates its heads, the second averages them."""
 
     def __init__(self, in_channels: int, recipe: Recipe) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ def _log0(x: Tensor, c: Tensor) -> Tensor:
 
 
 def _add(x: Tensor, bias: Tensor, c: Tensor) -> Tensor:
-    """The bias carried to x along the geodesic, and mapped from there."""
+    """Add a bias: transport it to x along the geodesic, and apply the exponential map there."""
     unit, shift = c.sqrt() * x, c.sqrt() * _exp0(bias, c)
     time_unit, time_shift = ((1 + v.square().sum(-1, keepdim=True)).sqrt() for v in (unit, shift))
     lift = (unit * shift).sum(-1, keepdim=True) / (1 + time_unit) + time_shift
@@ -102,7 +102,7 @@ def _add(x: Tensor, bias: Tensor, c: Tensor) -> Tensor:
 
 
 class PlainFermiDirac(nn.Module):
-    """logit (r - d^2) / t of the hyperbolic distance, by arcosh of the Lorentz product."""
+    """The logit (r - d^2) / t of the hyperbolic distance d, computed by arcosh of the Lorentz product."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ ENCODERS: dict[str, type[nn.Module]] = {"gcn": PlainGCN, "gat": PlainGAT, "hgcn"
 
 
 class PlainTraining:
-    """Algorithm 1 (links kept, labels hidden) with the vCLUB term, a linear adversary and 20 labels a class."""
+    """Algorithm 1 (links kept, labels hidden) with the vCLUB term, a linear adversary and 20 labels of each class."""
 
     def __init__(self, graph: Data, split: Split, encoder: str, recipe: Recipe, device: torch.device) -> None:
         x = features(graph, [], recipe.scaling, device)

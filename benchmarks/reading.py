@@ -1,7 +1,7 @@
-"""Time and memory of reading somebody's own graph: `python -m benchmarks.reading`.
+"""Time and memory of reading a graph from files: `python -m benchmarks.reading`.
 
-A graph with skewed degrees is written as Parquet and as CSV, with whole numbers and with words for ids, and each is
-read and checked in a process of its own: a tenth of it, and all of it.
+A graph with skewed degrees, and one of a tenth of its size, are written as Parquet and as CSV, with integers and with
+strings as ids. Each is read and validated in its own process.
 """
 
 import json
@@ -21,14 +21,20 @@ import typer
 LINKS_PER_NODE = 10
 
 
-def write_graph(folder: Path, nodes: int, words: bool) -> None:
-    """Tables of a graph: a label, an attribute, three numbers and a category a node; a weight a link."""
+def write_graph(folder: Path, nodes: int, strings: bool) -> None:
+    """Write the tables of a graph: each node has a label, an attribute, three numbers and a category.
+
+    Args:
+        folder: the folder of the subfolders `parquet` and `csv`.
+        nodes: the number of nodes.
+        strings: whether ids are strings instead of integers.
+    """
     random = np.random.default_rng(0)
     links = LINKS_PER_NODE * nodes
     ends = [random.permutation(nodes)[(nodes * random.random(links) ** power).astype(np.int64)] for power in (2, 1)]
     names = random.permutation(nodes) * 7 + 1_000_003
     ids: Any = pa.array(names)
-    if words:
+    if strings:
         ids = pa.array([f"user-{name:x}@example.org" for name in names.tolist()])
     edges = pa.table({"source": ids.take(pa.array(ends[0])), "target": ids.take(pa.array(ends[1]))})
     columns = {
@@ -48,33 +54,33 @@ def write_graph(folder: Path, nodes: int, words: bool) -> None:
 
 
 def read(folder: str) -> None:
-    """Read a graph and print what it took, in the process that is measured."""
-    import graphveil as gv  # noqa: PLC0415 - its import is not what is measured
+    """Read a graph and print seconds, peak memory and sizes, in the process that is measured."""
+    import graphveil as gv  # noqa: PLC0415 - the import is not measured
     from graphveil.data import check_graph  # noqa: PLC0415
 
     start = time.perf_counter()
     graph = gv.read_graph(folder, attributes=["gender"])
     check_graph(graph)
     seconds = time.perf_counter() - start
-    status = Path("/proc/self/status").read_text(encoding="ascii")  # getrusage knows the peak of the parent as well
+    status = Path("/proc/self/status").read_text(encoding="ascii")  # getrusage includes the peak of the parent
     peak = int(status.partition("VmHWM:")[2].split()[0]) / 2**20
     sizes = [graph.x.size(0), graph.edge_index.size(1) // 2, graph.x.size(1)]
     sys.stdout.write(json.dumps({"seconds": seconds, "peak": peak, "sizes": sizes}))
 
 
-def main(nodes: Annotated[int, typer.Option(help="Of the larger graph.")] = 1_000_000) -> None:
-    """Print seconds and GiB for a tenth and for all of it."""
+def main(nodes: Annotated[int, typer.Option(help="Nodes of the larger graph.")] = 1_000_000) -> None:
+    """Print seconds and peak GiB for both graphs."""
     sys.stdout.write("ids      nodes      table    seconds  peak GiB  nodes, links, features\n")
-    for words in (False, True):
+    for strings in (False, True):
         for size in (nodes // 10, nodes):
             with tempfile.TemporaryDirectory() as name:
-                write_graph(Path(name), size, words)
+                write_graph(Path(name), size, strings)
                 for kind in ("parquet", "csv"):
                     command = [sys.executable, "-m", "benchmarks.reading", "--of", str(Path(name) / kind)]
                     done = subprocess.run(command, capture_output=True, text=True, check=True)
                     found = json.loads(done.stdout)
                     sys.stdout.write(
-                        f"{'words' if words else 'numbers':8} {size:<10,} {kind:8} {found['seconds']:7.1f}"
+                        f"{'strings' if strings else 'integers':8} {size:<10,} {kind:8} {found['seconds']:7.1f}"
                         f"  {found['peak']:8.2f}  {found['sizes']}\n"
                     )
                     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The Markdown of a benchmark, from its rows alone."""
+"""Render the rows of a benchmark as Markdown."""
 
 from collections.abc import Iterable
 from statistics import geometric_mean, median
@@ -10,30 +10,32 @@ ENCODERS = ("gcn", "gat", "hgcn")
 
 
 def markdown(rows: list[Row]) -> str:
-    """All tables."""
+    """The page of the benchmark: an introduction, a summary and the tables for each device."""
     parts = ["# Benchmark\n", _INTRODUCTION]
     for device in ("cpu", "cuda"):
         own = sorted((row for row in rows if row["device"] == device), key=_order)
         if own:
             bandwidth = median(row["bandwidth"] for row in own if row["bandwidth"])
-            commits = ", ".join(sorted({row["commit"] for row in own}))
-            where = f"{own[0]['machine']}, torch {own[0]['torch']}, commit {commits}"
-            parts += [f"## {device}: {where}, a copy moves {bandwidth / 1e9:,.0f} GB/s\n"]
+            commits = sorted({row["commit"] for row in own})
+            measured = f"commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}"
+            where = f"{own[0]['machine']}, torch {own[0]['torch']}, {measured}"
+            parts += [f"## {device}: {where}, copy bandwidth {bandwidth / 1e9:,.0f} GB/s\n"]
             parts += [_summary(own), _rounds(own), _batches(own), _protects(own), _splits(own)]
     return "\n".join(part for part in parts if part)
 
 
-_INTRODUCTION = """Written by `make bench`; times of a shared machine mean nothing alone, so look at the ratios, which
-come from turns taken in one process.
+_INTRODUCTION = """Written by `make bench`. Absolute times on a shared machine are not comparable. Compare the ratios:
+both sides of a ratio were measured alternately in one process.
 
 - **round**: one round of Algorithm 1 (links kept, labels hidden, lambda 0.5, objective `club`) with the paper's linear
-  adversary, in the default sizes of each encoder. *Our adversary* is an MLP with five steps a round. *Whole `protect`*
-  has the default objective of the commit that was measured: `kernel` since 69aab0f, `club` before.
-- **plain**: the same round on PyG's stock layers with dense features and edge lists (`benchmarks/plain.py`).
-- **bound**: the bytes a round must move (`benchmarks/bound.py`: what a product with the whole graph parts is written
-  and read once, everything else counts as fused) over the bandwidth of a copy measured then and there.
-- Times are medians of interleaved turns, with half the distance of the quartiles in per cent; memory is the peak of a
-  process of its own, Python and torch included, or on a GPU the peak that torch has allocated.
+  adversary and the default sizes of each encoder. *Our adversary* is an MLP with five steps in each round. *Whole
+  `protect`* has the default objective of the measured commit: `club` before 69aab0f, and `kernel` from there on.
+- **plain**: the same round with the layers of PyG, dense features and edge lists (`benchmarks/plain.py`).
+- **bound**: the minimum number of bytes that a round must move, divided by the bandwidth of a copy that is measured in
+  the same process. An array between two products with the whole graph is written and read once; all other operations
+  count as fused (`benchmarks/bound.py`).
+- Times are medians, with half of the interquartile range in percent. Memory is the peak of a separate process with
+  Python and torch or, on a GPU, the peak that torch has allocated.
 """
 
 
@@ -112,8 +114,8 @@ def _splits(rows: Iterable[Row]) -> str:
 
 
 def _summary(rows: list[Row]) -> str:
-    """The ratios that matter, in one sentence each."""
-    told = []
+    """The most important ratios, one sentence each."""
+    sentences = []
     for encoder in ENCODERS:
         ratios = [
             row["milliseconds"]["plain"] / row["milliseconds"]["ours"]
@@ -122,22 +124,22 @@ def _summary(rows: list[Row]) -> str:
             if "plain" in row["milliseconds"]
         ]
         if len(ratios) == len(PAPERS_GRAPHS):
-            told.append(
+            sentences.append(
                 f"- {encoder}: a round is {geometric_mean(ratios):.1f} times faster than plain on the paper's graphs"
             )
-    told += [f"- {line}" for line in _growth(rows)]
+    sentences += [f"- {line}" for line in _growth(rows)]
     largest = max((r for r in rows if r["graph"].isdigit() and r["milliseconds"]), key=_edges, default=None)
     if largest is not None and largest["work"] == "round":
         seconds = largest["milliseconds"]["ours"] / 1000
-        told.append(
-            f"- {largest['encoder']} on {_edges(largest):,} edges: {_edges(largest) / seconds:,.0f} edges a second,"
-            f" {100 * _bound(largest) / 1000 / seconds:.0f} % of the bound's speed"
+        sentences.append(
+            f"- {largest['encoder']} on {_edges(largest):,} edges: {_edges(largest) / seconds:,.0f} edges per second,"
+            f" {100 * _bound(largest) / 1000 / seconds:.0f} % of the speed of the bound"
         )
-    return "\n".join(told) + "\n"
+    return "\n".join(sentences) + "\n"
 
 
 def _growth(rows: list[Row]) -> list[str]:
-    """What ten times the edges cost, from 10^5 on."""
+    """The cost of ten times the edges, from 10^5 edges on."""
     lines = []
     for encoder in ENCODERS:
         own = {
@@ -151,14 +153,15 @@ def _growth(rows: list[Row]) -> list[str]:
         peaks = [own[b]["peak"] / own[a]["peak"] for a, b in steps]
         if steps:
             lines.append(
-                f"{encoder}: ten times the edges cost {', '.join(f'{t:.1f}' for t in times)} times the time and"
-                f" {', '.join(f'{p:.1f}' for p in peaks)} times the memory (from 10^5 up to {max(own):,} edges)"
+                f"{encoder}: with ten times the edges, time grows by a factor of"
+                f" {', '.join(f'{t:.1f}' for t in times)} and memory by {', '.join(f'{p:.1f}' for p in peaks)}"
+                f" (from 100,000 to {max(own):,} edges)"
             )
     return lines
 
 
 def _order(row: Row) -> tuple[str, int, bool, int]:
-    """By work, encoder and graph: the paper's first, then the generated ones by size."""
+    """Sort by work, encoder and graph: graphs of the paper first, then generated ones by size."""
     generated = row["graph"].isdigit()
     place = int(row["graph"]) if generated else PAPERS_GRAPHS.index(row["graph"])
     return row["work"], ("", *ENCODERS).index(row["encoder"]), generated, place

@@ -1,7 +1,7 @@
-"""Two made-up tables for docs/your-own-graph.md: the people of a company, and who writes to whom.
+"""Write two synthetic tables for docs/your-own-graph.md: the people of a company, and who writes to whom.
 
-python examples/people.py people        people/people.csv and people/links.csv
-python examples/people.py newer 50      the same company later: fifty people and a city more, and other links
+python examples/people.py people        writes people/people.csv and people/links.csv
+python examples/people.py newer 50      the same company later: fifty more people, one more city, and other links
 """
 
 import csv
@@ -23,7 +23,12 @@ Person = dict[str, str]
 
 
 def write_people(folder: Path, newcomers: int = 0) -> None:
-    """Write `people.csv`, in which some ages and genders are not known, and `links.csv`."""
+    """Write `people.csv`, with some missing ages and genders, and `links.csv`.
+
+    Args:
+        folder: the folder to write to.
+        newcomers: the number of additional people.
+    """
     first, later = np.random.default_rng(0), np.random.default_rng(1 + newcomers)
     everybody = [person(number, CITIES, first) for number in range(PEOPLE)]
     everybody += [person(PEOPLE + number, (*CITIES, "Ghent"), later) for number in range(newcomers)]
@@ -34,7 +39,7 @@ def write_people(folder: Path, newcomers: int = 0) -> None:
 
 
 def person(number: int, cities: Sequence[str], chance: np.random.Generator) -> Person:
-    """Somebody, all of whom is known; the sport hints at the gender, and the salutation gives it away."""
+    """A person without missing values; the gender correlates with the sport and is given by the salutation."""
     gender = str(chance.choice(["man", "woman"]))
     liked = np.array(LIKED[gender])
     return {
@@ -49,13 +54,13 @@ def person(number: int, cities: Sequence[str], chance: np.random.Generator) -> P
 
 
 def forget(one: Person, chance: np.random.Generator) -> list[str]:
-    """A row of the table: here and there it has no age or no gender."""
+    """A row of the table, in which age or gender may be missing."""
     age, gender = chance.random(2) < (0.05, 0.08)
     return list((one | ({"age": ""} if age else {}) | ({"gender": ""} if gender else {})).values())
 
 
 def draw_links(everybody: Sequence[Person], chance: np.random.Generator) -> list[tuple[str, str]]:
-    """About six links from each, the likelier the more two have in common: team, city, gender."""
+    """About six links of each person; a common team, city or gender makes a link more likely."""
     links = []
     shared = {name: np.array([one[name] for one in everybody]) for name in ("team", "city", "gender")}
     for number, one in enumerate(everybody):

@@ -1,8 +1,8 @@
-"""Draw the picture of the README: Cora's embeddings before and after, and what each costs and tells.
+"""Draw the picture of the README: Cora's embeddings without and with protection, their utility and their leak.
 
     python examples/picture.py docs/before_after.png
 
-The left and middle panels are the map of the audit, 300 test nodes coloured by the secret (the paper's topic).
+The left and middle panels are the map of the audit: 300 test nodes, coloured by the secret (the topic of a paper).
 """
 
 import sys
@@ -36,14 +36,14 @@ def main(path: Path) -> None:
 
 
 def draw_bars(axis: Axes, kept: dict[str, float], audits: dict[str, gv.Audit]) -> None:
-    groups = ["links kept\n(test AUC)", "labels read by the strongest\nfresh attack (accuracy)"]
+    groups = ["links kept\n(test AUC)", "strongest attack on\nlabels (accuracy)"]
     for shift, title, colour in zip((-0.2, 0.2), audits, ("#9aa5b1", "#1f6feb"), strict=True):
         values = [100 * kept[title], 100 * audits[title].strongest.headline.value]
         bars = axis.bar([i + shift for i in range(2)], values, width=0.38, label=title, color=colour)
         axis.bar_label(bars, fmt="%.1f")
-    for i, guess in enumerate((50, 100 * next(iter(audits.values())).secret.chance)):
+    for i, chance in enumerate((50, 100 * next(iter(audits.values())).secret.chance)):
         axis.hlines(
-            guess, i - 0.42, i + 0.42, colors="black", linestyles="dashed", label="guessing" if i == 0 else None
+            chance, i - 0.42, i + 0.42, colors="black", linestyles="dashed", label="chance level" if i == 0 else None
         )
     axis.set(xticks=range(2), xticklabels=groups, ylim=(0, 112), ylabel="%", title="Cora, GCN")
     axis.legend(loc="upper right", frameon=False, ncols=3, fontsize=8)

@@ -115,3 +115,14 @@ def _run(arguments: Sequence[str], out: Path, err: Path, before: Callable[[], ob
 def _begun(err: Path) -> Path:
     """A file that says that the program is about to begin."""
     return err.with_suffix(".begun")
+
+
+def processes_of_group(group: int) -> list[int]:
+    """The ids of all running processes of a process group."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            state, _, process_group = status.read_text().rpartition(")")[2].split()[:3]
+            if int(process_group) == group and state != "Z":
+                found.append(int(status.parent.name))
+    return found

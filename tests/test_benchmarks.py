@@ -1,4 +1,4 @@
-"""The plain way computes what ours computes, and the bound and the tables are what they say."""
+"""The plain implementation computes the same as ours; the bound and the tables are correct."""
 
 import pytest
 import torch
@@ -14,13 +14,14 @@ import graphveil as gv
 from graphveil.models.heads import Bilinear, FermiDirac
 from graphveil.training.inputs import adjacency, features
 from graphveil.training.recipes import default_recipe
-from graphveil.veil import start
+from graphveil.veil import Fitting
+from graphveil.veil.modules import build_modules
 
 CPU = torch.device("cpu")
 
 
 def copy_weights(ours: nn.Module, plain: nn.Module) -> None:
-    """Ours has (in, out) where PyG has (out, in)."""
+    """Copy our weights to the plain encoder; ours have shape (in, out), those of PyG (out, in)."""
     weights = dict(ours.named_parameters())
     names = {
         "first.lin.weight": "first.weight",
@@ -45,15 +46,15 @@ def copy_weights(ours: nn.Module, plain: nn.Module) -> None:
 
 
 @pytest.mark.parametrize("name", ["gcn", "gat", "hgcn"])
-def test_the_plain_encoders_are_ours(small: Data, small_split: gv.Split, name: str) -> None:
+def test_the_plain_encoders_equal_ours(small: Data, small_split: gv.Split, name: str) -> None:
     recipe = default_recipe("links", name, "club")
     veil = gv.Veil(encoder=name, objective="club", recipe=recipe)
     veil.in_channels_, veil.classes_ = 40, {"utility": 2, "adversary": 3}
     torch.manual_seed(0)
-    ours = veil._build()["encoder"].eval()
+    ours = build_modules(veil)["encoder"].eval()
     with torch.no_grad():
         for parameter in ours.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))  # biases are not zero
+            parameter.add_(0.1 * torch.randn_like(parameter))  # so that biases are not zero
     plain = ENCODERS[name](40, recipe).eval()
     copy_weights(ours, plain)
     x = features(small, [], recipe.scaling, CPU)
@@ -63,15 +64,15 @@ def test_the_plain_encoders_are_ours(small: Data, small_split: gv.Split, name: s
     assert difference.abs().max() < 1e-5 * z.abs().max()
 
 
-def test_the_plain_heads_are_ours() -> None:
+def test_the_plain_heads_equal_ours() -> None:
     z_u, z_v = torch.randn(2, 50, 6).unbind()
     assert torch.allclose(PlainBilinear(6)(z_u, z_v), Bilinear(6)(z_u, z_v), rtol=0, atol=1e-5)
     assert torch.allclose(PlainFermiDirac()(z_u, z_v), FermiDirac(6)(z_u, z_v), rtol=1e-3, atol=1e-2)
 
 
-def test_both_sides_learn_and_take_turns(graph: Data, split: gv.Split) -> None:
+def test_both_sides_train_and_are_timed_alternately(graph: Data, split: gv.Split) -> None:
     recipe = default_recipe("links", "gcn", "club")
-    training = start([gv.Veil(recipe=recipe, device="cpu")], graph, [split])
+    training = Fitting([gv.Veil(recipe=recipe, device="cpu")], graph, [split]).training
     plain = PlainTraining(graph, split, "gcn", recipe, CPU)
     before = [p.detach().clone() for p in plain.encoder.parameters()]
     cell = BenchmarkCell("round", "", "gcn", ("ours", "plain"), seconds=0.0)
@@ -82,7 +83,7 @@ def test_both_sides_learn_and_take_turns(graph: Data, split: gv.Split) -> None:
     assert not any(a.equal(b) for a, b in zip(before, plain.encoder.parameters(), strict=True))
 
 
-def test_the_bound_by_hand() -> None:
+def test_the_bound_computed_by_hand() -> None:
     """2 nodes, 3 features, 4 entries, 5 pairs, 6 weights, 10 hidden and 7 output channels.
 
     Forward (24 + 80) + (32 + 160 + 56) + (32 + 112), heads 5 * 12 + 2 * 56, backward (32 + 56 + 160) + (32 + 80 + 24),
@@ -92,7 +93,7 @@ def test_the_bound_by_hand() -> None:
     assert round_bytes(2, 3, 4, 5, 6, recipe) == 496 + 172 + 384 + 168
 
 
-def test_the_tables_are_made_from_the_rows_alone() -> None:
+def test_the_tables_have_the_values_of_the_rows() -> None:
     row = {"work": "round", "graph": "cora", "encoder": "gcn", "device": "cpu", "runs": 1, "machine": "here"}
     row |= {"milliseconds": {"ours": 2.0, "plain": 30.0}, "spread": {"ours": 0.1, "plain": 0.2}, "rounds": 0}
     row |= {
@@ -111,10 +112,13 @@ def test_the_tables_are_made_from_the_rows_alone() -> None:
     text = markdown(rows)
     assert "gcn: a round is 15.0 times faster than plain" in text
     assert "| round | gcn | cora | 2.00 ms (±5 %) | 30 ms (±10 %) | 15.0 | 1 ms | 2.0 | 100 | 200 |" in text
-    assert "ten times the edges cost 10.0 times the time and 10.0 times the memory" in text
+    assert (
+        "with ten times the edges, time grows by a factor of 10.0 and memory by 10.0 (from 100,000 to 1,000,000 edges)"
+        in text
+    )
     assert "| round | gat | cora | killed |" in text
     assert "| round, gcn | cora | 1.00 ms (±5 %) | 10 ms (±5 %) | 10.00 | 100 |" in text
 
 
-def test_a_generated_graph_has_the_edges_it_is_called_by() -> None:
+def test_a_generated_graph_has_the_number_of_edges_in_its_name() -> None:
     assert load_graph("20000").edge_index.size(1) == 40_000

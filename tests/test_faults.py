@@ -221,7 +221,7 @@ def test_a_run_that_diverged_while_killed_leaves_no_rubbish(
     assert sorted(file.name for file in (tmp_path / "last_good").iterdir()) == ["model.safetensors", "run.json"]
 
 
-RUN = ["embeddings.npy", "embeddings.parquet", "history.parquet", "model.safetensors", "run.json"]
+RUN = ["embeddings.parquet", "history.parquet", "model.safetensors", "run.json"]
 
 
 def differences(whole: Path, other: Path) -> list[str]:
@@ -350,7 +350,14 @@ class Largest:
 
 def files_of(verb: str, run: Path, out: Path) -> list[str | Path]:
     """Commands that write several files into a folder that is not there yet, or a file into one."""
-    of_anybody: list[str | Path] = ["--embeddings", run / "embeddings.npy", "--graph", "karate", "--secret", "labels"]
+    of_anybody: list[str | Path] = [
+        "--embeddings",
+        run / "embeddings.parquet",
+        "--graph",
+        "karate",
+        "--secret",
+        "labels",
+    ]
     commands: dict[str, list[str | Path]] = {
         "protect": ["protect", *CLUB, *SMALL, "--set", "rounds=4", "--out", out],
         "embed": ["embed", run, "karate", "--no-audit", "--device", "cpu", "--out", out],
@@ -531,7 +538,7 @@ def test_a_clock_that_jumps(seconds: float, forks: Forks, tmp_path: Path, unbrok
         os.utime(file, (time.time() - 2 * seconds, time.time() - 2 * seconds))
     assert forks(*ENDS, "--out", out, "--resume", before=Jump(-seconds)) == (0, "")
     assert differences(unbroken, out) == []
-    os.utime(out / "embeddings.npy", (time.time() + abs(seconds), time.time() + abs(seconds)))
+    os.utime(out / "embeddings.parquet", (time.time() + abs(seconds), time.time() + abs(seconds)))
     assert forks("audit", out, "--panel", "quick", before=Jump(seconds)) == (0, "")
 
 

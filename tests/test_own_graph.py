@@ -17,7 +17,8 @@ from graphveil.auditing.secret import node_secret
 from graphveil.data.degree_features import degree_features
 from graphveil.data.graph import both_directions
 from graphveil.data.origin import Origin, node_ids
-from graphveil.runs.audit import graph_of, read_record
+from graphveil.runs.folder import RunFolder
+from graphveil.runs.graphs import graph_of
 from graphveil.training.inputs import features
 
 Call = Callable[..., tuple[int, str]]
@@ -63,16 +64,16 @@ def test_two_secrets_from_two_tables_to_two_audits(people: Path, tmp_path: Path,
     code, said = graphveil("protect", people, "--secret", "gender", "--secret", "team", "--out", run, *QUICK)
     assert code == 0, said
     assert "'title' alone tells 'gender': 100%" in said
-    record = read_record(run)
+    record = RunFolder(run).record()
     assert [column["name"] for column in record["encoding"]["columns"]] == ["age", "title"], "secrets are no features"
     assert record["encoding"]["classes"] == {"gender": ["f", "m"], "team": ["t0", "t1", "t2"]}
     assert [told["secret"] for told in record["scores"]["secrets"]] == ["gender", "team"]
     table = pq.read_table(run / "embeddings.parquet")
     own = [line.split(",")[0] for line in (people / "nodes.csv").read_text().splitlines()[1:]]
     assert table["id"].to_pylist() == own, "the user's own ids in the user's own order"
-    np.testing.assert_array_equal(table["z0"].to_numpy(), np.load(run / "embeddings.npy")[:, 0])
+    np.testing.assert_array_equal(table["z0"].to_numpy(), RunFolder(run).embeddings().z[:, 0])
 
-    graph, split = graph_of(run, record)
+    graph, split = graph_of(RunFolder(run), record)
     assert node_ids(graph).to_pylist() == own
     assert int((graph.gender == -1).sum()) == 20
     assert set(split.test_nodes.tolist()) & set((graph.gender == -1).nonzero().flatten().tolist()), (
@@ -161,7 +162,7 @@ def test_a_number_is_hidden_in_bins(people: Path, tmp_path: Path, graphveil: Cal
     given = ("--utility", "team", "--secret", "age", "--bins", "age=3", "--secret", "links")
     code, said = graphveil("protect", people, *given, "--out", run, *QUICK)
     assert code == 0, said
-    record = read_record(run)
+    record = RunFolder(run).record()
     assert len(record["encoding"]["classes"]["age"]) == 3
     assert [told["metric"] for told in record["scores"]["secrets"]] == ["accuracy", "auc"]
     assert record["message_edges"] == "all"
@@ -199,7 +200,11 @@ def test_a_run_remembers_which_column_was_the_id(people: Path, tmp_path: Path, g
     edges.write_text(edges.read_text().replace("from,to", "payer,payee", 1))
     run, newer = tmp_path / "run", tmp_path / "newer"
     assert graphveil("protect", people, "--secret", "gender", "--out", run, *QUICK)[0] == 0
-    assert [read_record(run)["reading"][key] for key in ("id", "source", "target")] == ["person", "payer", "payee"]
+    assert [RunFolder(run).record()["reading"][key] for key in ("id", "source", "target")] == [
+        "person",
+        "payer",
+        "payee",
+    ]
     newer.mkdir()
     for file in (nodes, edges):
         lines = [",".join(line.split(",")[::-1]) for line in file.read_text().splitlines()]
@@ -208,7 +213,7 @@ def test_a_run_remembers_which_column_was_the_id(people: Path, tmp_path: Path, g
     assert code == 0, said
     assert "warning" not in said
     assert "200 nodes, of which 200 are in the run too" in said
-    assert read_record(tmp_path / "out")["graph_digest"] == read_record(run)["graph_digest"]
+    assert RunFolder(tmp_path / "out").record()["graph_digest"] == RunFolder(run).record()["graph_digest"]
 
 
 def test_without_a_secret_the_columns_are_named(people: Path, tmp_path: Path, graphveil: Call) -> None:
@@ -230,7 +235,7 @@ def test_a_run_is_audited_for_another_column_of_its_graph(people: Path, tmp_path
     asked = ("--secret", "team", "--secret", "age", "--bins", "age=3", "--panel", "quick")
     code, said = graphveil("audit", run, *asked)
     assert code == 0, said
-    graph, split = graph_of(run, read_record(run))
+    graph, split = graph_of(RunFolder(run), RunFolder(run).record())
     for name in ("team", "age"):
         told = json.loads((run / f"audit.{name}.json").read_text())
         assert told["secret"] == name
@@ -263,7 +268,7 @@ def test_a_run_is_audited_by_other_columns_of_its_graph(people: Path, tmp_path: 
     told = json.loads((run / "audit.json").read_text())
     assert list(dict.fromkeys(one["by"] for one in told["groups"])) == ["gender", "degree", "team", "age"]
     assert [one["group"] for one in told["groups"] if one["by"] == "team"] == ["t0", "t1", "t2"]
-    _, split = graph_of(run, read_record(run))
+    _, split = graph_of(RunFolder(run), RunFolder(run).record())
     assert sum(one["examples"] for one in told["groups"] if one["by"] == "team") == told["test_examples"]
     assert told["origin"]["split"] == split.digest()
     assert "The strongest attack" in said

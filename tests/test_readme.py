@@ -17,7 +17,7 @@ def test_the_example(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     certificate, score, *_ = done.stdout.splitlines()
     assert certificate.startswith(
-        "Whoever sees only the released codes, whatever method they use, names the label of at"
+        "An attacker who sees only the released codes, with any method, predicts the label of at"
     )
     assert re.match(r"utility \d\d\.\d\d% auc; the counted rule reads", score)
     for file in ("model.safetensors", "run.json", "audit.json"):

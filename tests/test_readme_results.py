@@ -22,7 +22,7 @@ About it.
 
 #### {PROBLEMS["table3"]}
 
-| graph | encoder | unprotected | protected | strongest attack | limit: true labels equal | floor |
+| graph | encoder | unprotected | protected | strongest attack | limit: comparing true labels | floor |
 |---|---|---|---|---|---|---|
 | cora | gcn | 81.6 | 79.8 | 75.9 | 80.5 | 84.6 |
 

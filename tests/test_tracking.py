@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import graphveil as gv
 from graphveil.errors import GraphveilError
-from graphveil.runs.audit import audit_path, read_record
+from graphveil.runs.folder import RunFolder
 from graphveil.runs.protect import protect
 from graphveil.tracking import PATIENCE, check_address, log_run, read_entry
 
@@ -46,7 +45,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = {"graph": WHERE, "split": "proportional", "reading": {"nodes": f"{WHERE}.csv"}, "encoding": None}
     done = protect(veil, graph, split, folder, source=source)
     for secret in SECRETS:
-        gv.audit(done.z, graph, split, secret, attacks="quick").save(audit_path(folder, secret, SECRETS))
+        gv.audit(done.z, graph, split, secret, attacks="quick").save(RunFolder(folder).audit_file(secret, SECRETS))
     return folder
 
 
@@ -75,7 +74,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_what_is_logged_is_what_the_files_say(run: Path) -> None:
-    entry, record = read_entry(run), read_record(run)
+    entry, record = read_entry(run), RunFolder(run).record()
     assert entry.params["secrets"] == "secret, labels"
     assert entry.params["recipe.rounds"] == "12"
     history = pq.read_table(run / "history.parquet").to_pydict()
@@ -93,7 +92,7 @@ def test_what_is_logged_is_what_the_files_say(run: Path) -> None:
             entry.metrics[f"{secret}/{name}"][0] for name in ("strongest_low", "strongest", "strongest_high")
         )
         assert low <= value <= high
-        group = json.loads(audit_path(run, secret, SECRETS).read_text())["worst_group"]
+        group = json.loads(RunFolder(run).audit_file(secret, SECRETS).read_text())["worst_group"]
         logged = [entry.metrics[f"{secret}/worst_group{end}"][0] for end in ("", "_low", "_reference")]
         assert logged == [group["value"], group["ci"][0], group["reference"]]
         assert entry.tags[f"audit.{secret}.verdict"] in ("leaks", "flagged")
@@ -175,7 +174,7 @@ def test_nothing_else_leaves(run: Path, store: str, tmp_path: Path) -> None:
     words = b"".join(file.read_bytes() for file in (tmp_path / "store").rglob("*") if file.is_file())
     for forbidden in (WHERE.encode(), run.name.encode() + b"/", b"anna", b"embeddings"):
         assert forbidden not in words
-    z = np.load(run / "embeddings.npy")
+    z = RunFolder(run).embeddings().z
     long = [str(value) for value in z[:, 0] if len(str(value)) > 6]  # 0.5 may stand anywhere
     assert len(long) > 10
     assert not any(value.encode() in words for value in long)

@@ -105,8 +105,8 @@ def test_the_text_has_all_verbs_and_its_links_lead_somewhere() -> None:
     ("line", "expected"),
     [
         ("│ logistic regression, all │ 57.5 [52.9, 61.9] │", "logistic regression, all"),
-        ("  strongest attack       the best together: accuracy 52.0", "strongest attack"),
-        ("What the embeddings tell about gender: protected", "What the embeddings tell about gender"),
+        ("  strongest attack       ensemble: accuracy 52.0", "strongest attack"),
+        ("What the embeddings reveal about gender: protected", "What the embeddings reveal about gender"),
         ("┃ file              ┃ bytes  ┃", "file"),
     ],
 )

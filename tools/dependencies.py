@@ -1,9 +1,9 @@
-"""Ask whether an installed package has a known vulnerability: `make audit`.
+"""Check installed packages for known vulnerabilities: `make audit`.
 
-pip-audit looks each one up at PyPI, or at OSV where PyPI does not answer. A vulnerability fails, unless
-`tools/ignored.txt` says why it does not matter here. A machine that reaches no such service passes, and says so in
-capital letters: pip-audit itself would report "no known vulnerabilities" where it could look nothing up, so what it
-looked up is counted here.
+pip-audit looks up each package at PyPI, or at OSV if PyPI does not answer. The check fails if it finds a vulnerability
+that is not listed with a reason in `tools/ignored.txt`. Without a connection to either service, the check passes with a
+warning. pip-audit reports "no known vulnerabilities" even if it could not look up anything, so the packages that it has
+looked up are counted here.
 """
 
 import json
@@ -20,12 +20,18 @@ from typing import Any
 IGNORED = Path(__file__).with_name("ignored.txt")
 SERVICES = ("pypi", "osv")
 PATIENCE = 180
-"""Seconds for all the look-ups of one service."""
+"""Timeout of one service in seconds."""
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a service knows: packages it has looked up, packages it has not, a line for each vulnerability by its id."""
+class Result:
+    """The response of a service.
+
+    Args:
+        looked_up: the number of packages that the service knows.
+        unknown: the names of the other packages.
+        found: one line for each vulnerability, by its id.
+    """
 
     looked_up: int
     unknown: Sequence[str]
@@ -33,87 +39,97 @@ class Answer:
 
 
 def main() -> int:
-    """Print what was found; 1 if anything was."""
+    """Print the result, and return the exit code: 1 for a vulnerability that is not ignored, else 0."""
     if find_spec("pip_audit") is None:
-        say("pip-audit is not installed: it is in the dev extra, so remove .venv and run make again.")
+        write_line("pip-audit is not installed: it is in the extra `dev`; remove .venv and run make again.")
         return 1
     reasons = ignored(IGNORED.read_text(encoding="utf-8"))
-    answer = audit(installed())
-    if answer is None:
-        say("WARNING: THE DEPENDENCIES WERE NOT AUDITED: neither PyPI's nor OSV's advisories can be reached from here.")
+    result = audit(installed())
+    if result is None:
+        write_line("WARNING: THE DEPENDENCIES WERE NOT AUDITED: neither PyPI nor OSV can be reached from here.")
         return 0
-    say(f"{answer.looked_up} packages were looked up, {len(answer.found)} vulnerabilities are known.")
-    if answer.unknown:
-        say(f"WARNING: NOT AUDITED, since the service does not know them: {', '.join(answer.unknown)}.")
+    write_line(f"{result.looked_up} packages were looked up, and {len(result.found)} known vulnerabilities were found.")
+    if result.unknown:
+        write_line(f"WARNING: NOT AUDITED, because the service does not know them: {', '.join(result.unknown)}.")
     for name, reason in reasons.items():
-        say(
+        write_line(
             f"ignored: {name}: {reason}"
-            if name in answer.found
-            else f"{name} is no longer found: take it off the list."
+            if name in result.found
+            else f"{name} is no longer found: remove it from the list."
         )
-    bad = [line for name, line in answer.found.items() if name not in reasons]
+    bad = [line for name, line in result.found.items() if name not in reasons]
     for line in bad:
-        say(f"VULNERABLE: {line}")
+        write_line(f"VULNERABLE: {line}")
     return 1 if bad else 0
 
 
 def installed() -> list[str]:
-    """`name==version` of every package here but our own; +cpu and the like are builds of the same source."""
+    """`name==version` of every installed package except graphveil, without build tags such as +cpu."""
     found = {one.name: one.version.split("+")[0] for one in distributions() if one.name != "graphveil"}
     return sorted(f"{name}=={version}" for name, version in found.items())
 
 
-def audit(packages: Sequence[str]) -> Answer | None:
-    """The answer of the first service that knows anything at all."""
+def audit(packages: Sequence[str]) -> Result | None:
+    """The result of the first service that knows at least one package; None if none does."""
     for service in SERVICES:
-        answer = ask(service, packages)
-        if answer is not None and answer.looked_up:
-            return answer
+        result = query(service, packages)
+        if result is not None and result.looked_up:
+            return result
     return None
 
 
-def ask(service: str, packages: Sequence[str]) -> Answer | None:
-    """Let pip-audit ask one service; None if that came to nothing."""
+def query(service: str, packages: Sequence[str]) -> Result | None:
+    """Run pip-audit with one service.
+
+    Args:
+        service: one of `SERVICES`.
+        packages: `name==version` of each package.
+
+    Returns:
+        The result, or None if the service did not answer.
+    """
     with tempfile.TemporaryDirectory() as name:
-        wanted, out = Path(name) / "packages.txt", Path(name) / "answer.json"
-        wanted.write_text("\n".join(packages), encoding="utf-8")
-        command = [sys.executable, "-m", "pip_audit", "--requirement", str(wanted), "--no-deps", "--disable-pip"]
+        requirements, out = Path(name) / "packages.txt", Path(name) / "result.json"
+        requirements.write_text("\n".join(packages), encoding="utf-8")
+        command = [sys.executable, "-m", "pip_audit", "--requirement", str(requirements), "--no-deps", "--disable-pip"]
         command += ["--vulnerability-service", service, "--format", "json", "--output", str(out)]
         try:
             done = subprocess.run(
                 [*command, "--progress-spinner", "off"], capture_output=True, text=True, timeout=PATIENCE, check=False
             )
         except subprocess.TimeoutExpired:
-            say(f"{service} did not answer within {PATIENCE} s.")
+            write_line(f"{service} did not answer within {PATIENCE} s.")
             return None
         if not out.exists():
-            say(f"{service} did not answer: {(done.stderr.strip().splitlines() or ['no reason given'])[-1][:200]}")
+            write_line(
+                f"{service} did not answer: {(done.stderr.strip().splitlines() or ['no reason given'])[-1][:200]}"
+            )
             return None
         return read(json.loads(out.read_text(encoding="utf-8")))
 
 
-def read(answer: Mapping[str, Any]) -> Answer:
-    """pip-audit's JSON; a package that was skipped has a reason instead of a version."""
-    looked_up = [one for one in answer["dependencies"] if "skip_reason" not in one]
+def read(content: Mapping[str, Any]) -> Result:
+    """Parse the JSON of pip-audit, in which a skipped package has a reason instead of a version."""
+    looked_up = [one for one in content["dependencies"] if "skip_reason" not in one]
     found = {
-        bad["id"]: f"{one['name']} {one['version']}: {bad['id']}, mended in {', '.join(bad['fix_versions']) or 'none'}"
+        bad["id"]: f"{one['name']} {one['version']}: {bad['id']}, fixed in {', '.join(bad['fix_versions']) or 'none'}"
         for one in looked_up
         for bad in one["vulns"]
     }
-    unknown = [one["name"] for one in answer["dependencies"] if "skip_reason" in one]
-    return Answer(len(looked_up), unknown, found)
+    unknown = [one["name"] for one in content["dependencies"] if "skip_reason" in one]
+    return Result(len(looked_up), unknown, found)
 
 
 def ignored(text: str) -> dict[str, str]:
-    """Lines of an id and the reason why it does not matter here."""
+    """Parse the list of ignored vulnerabilities: on each line an id, and the reason why it does not matter here."""
     lines = [line.split(maxsplit=1) for line in text.splitlines() if line.strip() and not line.startswith("#")]
     if without := [line[0] for line in lines if len(line) < 2]:
         raise SystemExit(f"{IGNORED}: no reason is given for {', '.join(without)}.")
     return dict(lines)
 
 
-def say(sentence: str) -> None:
-    """On stderr, so that it is seen among what make says."""
+def write_line(sentence: str) -> None:
+    """Write a sentence to stderr."""
     sys.stderr.write(f"{sentence}\n")
 
 

@@ -46,7 +46,7 @@ COMPACT = {
         "accuracy of labels, unprotected → protected",
         "strongest attack on links (AUC)",
         "comparing true labels (AUC)",
-        "limit: true labels equal",
+        "limit: comparing true labels",
     ),
 }
 

@@ -1,1 +1,1 @@
-"""How strong the audit is and how often it cries wolf: leaks, noise, planted secrets, attackers of other makers."""
+"""The power of the audit and its rate of false alarms: known leaks, noise and planted secrets."""

@@ -1,4 +1,4 @@
-"""What the simulations found, as Markdown: `python -m benchmarks.power.tables runs/power.jsonl`."""
+"""The results of the simulations as Markdown: `python -m benchmarks.power.tables runs/power.jsonl`."""
 
 import json
 import sys
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 Lines = Sequence[dict[str, Any]]
-FOUND = 0.95
-"""The share of trials in which a planted secret must be found to count as found."""
+MIN_RATE = 0.95
+"""The share of trials in which a planted secret must be found."""
 
 
 def leaks(lines: Lines) -> str:
-    """By kind and number of nodes, over all sizes of the leak."""
+    """The error of the headline by kind of leak and number of nodes, over all sizes of the leak."""
     rows = []
     for (kind, n), some in sorted(_by(lines, lambda one: (one["settings"][0], one["settings"][2])).items()):
         errors = [100 * one["error"] for one in some]
@@ -24,18 +24,18 @@ def leaks(lines: Lines) -> str:
         rows.append([kind, f"{n:,}", str(len(some)), f"{np.mean(errors):+.1f}", f"{ideal:+.1f}", *shares])
     head = [
         "leak",
-        "known and asked",
+        "known nodes, and queried nodes",
         "trials",
         "mean error, points",
-        "of one who knows the shape",
+        "of an attacker who knows the shape",
         "interval covers",
-        "upper end above",
+        "upper bound covers",
     ]
     return _table(head, rows)
 
 
 def information(lines: Lines) -> str:
-    """The mean of the lower bound beside the truth."""
+    """The mean of the lower bound and the true information."""
     rows = []
     for (kind, nats), some in sorted(_by(lines, lambda one: tuple(one["settings"][:2])).items()):
         lower = np.mean([one["lower"] for one in some])
@@ -44,23 +44,23 @@ def information(lines: Lines) -> str:
 
 
 def noise(lines: Lines) -> str:
-    """How often an interval excludes guessing, and how often the verdict is *leaks*."""
+    """How often an interval excludes the chance level, and how often the verdict is *leaks*."""
     rows = []
     for kind, some in sorted(_by(lines, lambda one: one["settings"][0]).items()):
         outside, leaking = (100 * np.mean([one[name] for one in some]) for name in ("outside", "leaks"))
         rows.append([kind, str(len(some)), f"{outside:.1f} %", f"{leaking:.1f} %"])
-    return _table(["secret", "noises", "interval without guessing", "verdict *leaks*"], rows)
+    return _table(["secret", "trials", "interval excludes chance", "verdict *leaks*"], rows)
 
 
 def planted(lines: Lines) -> str:
-    """How often each is found, and the weakest that is found nearly always."""
+    """How often each planted secret is found, and the smallest share that is found in 95 % of trials."""
     shares = sorted({one["settings"][1] for one in lines})
     rows = []
     for name, some in sorted(_by(lines, lambda one: one["settings"][0]).items()):
         rates = {
             share: float(np.mean([one["found"] for one in some if one["settings"][1] == share])) for share in shares
         }
-        enough = [share for share in shares if all(rates[other] >= FOUND for other in shares if other >= share)]
+        enough = [share for share in shares if all(rates[other] >= MIN_RATE for other in shares if other >= share)]
         weakest = f"{100 * enough[0]:.0f} %" if enough else "none"
         rows.append([name, *(f"{100 * rates[share]:.0f}" for share in shares), weakest])
     head = ["planted", *(f"found at {100 * share:.0f} %" for share in shares), "weakest found in 95 %"]
@@ -76,7 +76,7 @@ TABLES: dict[str, Callable[[Lines], str]] = {
 
 
 def markdown(lines: Lines) -> str:
-    """All tables for which there are trials."""
+    """All tables with trials."""
     some = {name: [one for one in lines if one["trial"] == name] for name in TABLES}
     return "\n\n".join(TABLES[name](found) for name, found in some.items() if found) + "\n"
 

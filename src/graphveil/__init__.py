@@ -9,10 +9,9 @@ if TYPE_CHECKING:
     from graphveil.data import GraphSpec, ReadOptions, Split, generate, load, read_graph
     from graphveil.errors import DivergedError, GraphveilError, LeakError
     from graphveil.reporting import report
-    from graphveil.together import fit_together
     from graphveil.training.recipes import Adversary, Recipe
     from graphveil.training.score import Score
-    from graphveil.veil import Veil
+    from graphveil.veil import Veil, fit_together
 
 __version__ = "0.1.0"
 
@@ -29,7 +28,7 @@ _HOMES = {
     "ReadOptions": "graphveil.data",
     "read_graph": "graphveil.data",
     "Veil": "graphveil.veil",
-    "fit_together": "graphveil.together",
+    "fit_together": "graphveil.veil",
     "Score": "graphveil.training.score",
     "Adversary": "graphveil.training.recipes",
     "Recipe": "graphveil.training.recipes",

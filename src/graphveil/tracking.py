@@ -24,7 +24,7 @@ from graphveil.auditing.result import SCHEMA as AUDIT_SCHEMA
 from graphveil.data.datasets.catalog import BUILT_IN, PAPER_GRAPHS
 from graphveil.errors import GraphveilError
 from graphveil.files import read_json
-from graphveil.runs.audit import read_record
+from graphveil.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -88,7 +88,7 @@ def log_run(uri: str, folder: Path) -> str:
 
 def read_entry(folder: Path) -> Entry:
     """What is to be logged, from run.json, history.parquet and every audit*.json."""
-    record = read_record(folder)
+    record = RunFolder(folder).record()
     try:
         config, scores = record["config"], record["scores"]
         known = record["graph"] in (*PAPER_GRAPHS, *BUILT_IN)

@@ -1,4 +1,4 @@
-"""A graph whose `coin` is a fair coin a node: neither links nor labels tell it; tests plant it where they like."""
+"""A graph with a fair coin for each node, which neither links nor labels reveal; tests plant it in embeddings."""
 
 import numpy as np
 import pytest

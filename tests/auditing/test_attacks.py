@@ -1,4 +1,4 @@
-"""Two-sided: every attack finds what was planted, and nothing in noise."""
+"""Every attack finds a planted secret, and nothing in noise."""
 
 from collections.abc import Callable
 
@@ -9,11 +9,12 @@ from sklearn.naive_bayes import GaussianNB
 from torch_geometric.data import Data
 
 import graphveil as gv
-from graphveil.auditing import learners, links, nodes
+from graphveil.auditing import learners, links, nodes, propagation
 from graphveil.auditing.attacks import Attack, scaled, standardised, whitened
 from graphveil.auditing.finding import Finding
-from graphveil.auditing.panel import Task
+from graphveil.auditing.pairs import DISTANCES, MAX_COLUMNS, geometry
 from graphveil.auditing.secret import LinkSecret, NodeSecret, class_matched, link_secret, node_secret
+from graphveil.auditing.tasks import Task
 from graphveil.data.graph import encode_pairs
 from graphveil.errors import GraphveilError
 
@@ -30,7 +31,7 @@ def town_links(town: Data, town_split: gv.Split) -> LinkSecret:
     return link_secret(town, town_split, 0)
 
 
-LINK_ATTACKS = [*(f"{measure} distance" for measure in links.DISTANCES), "agreement of predicted labels", "bilinear"]
+LINK_ATTACKS = [*(f"{measure} distance" for measure in DISTANCES), "agreement of predicted labels", "bilinear"]
 LINK_ATTACKS += ["pair-MLP", "boosted trees on pairs"]
 
 
@@ -57,8 +58,8 @@ def test_every_node_attack_finds_a_planted_secret(name: str, town: Data, coin: N
 
 
 @pytest.mark.parametrize("name", NODE_ATTACKS)
-def test_every_node_attack_reads_nothing_in_noise(name: str, coin: NodeSecret) -> None:
-    """An interval misses once in twenty by design: two of three noises must be covered."""
+def test_every_node_attack_finds_nothing_in_noise(name: str, coin: NodeSecret) -> None:
+    """A 95 % interval misses in 5 % of cases: two of three intervals must cover 0.5."""
     covered = [attack_with(find(name, nodes.panel()), noise(seed), coin).headline.covers(0.5) for seed in (13, 14, 15)]
     assert sum(covered) >= 2
 
@@ -79,43 +80,47 @@ def ring(coin: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("plant", [xor, ring])
-def test_a_bent_secret_is_found_though_not_by_a_straight_reader(
+def test_a_nonlinear_secret_is_found_but_not_by_a_linear_attack(
     plant: Callable[[np.ndarray], np.ndarray], town: Data, town_split: gv.Split
 ) -> None:
     found = gv.audit(plant(town.coin.numpy()), town, town_split, "coin")
     assert found.strongest.headline.value > 0.95
-    straight = next(finding for finding in found.findings if finding.attack == "logistic regression, all")
-    assert straight.headline.value < 0.65
+    linear = next(finding for finding in found.findings if finding.attack == "logistic regression, all")
+    assert linear.headline.value < 0.65
     assert found.verdict == "leaks"
     assert found.with_features is not None
     assert found.excess_with_features is not None
     assert found.excess_with_features.low > 0.3, "z holds the coin and the features do not"
 
 
-def under_noise(told: np.ndarray) -> np.ndarray:
-    """Embeddings that vary a thousand times as much in other directions, none of which is a column's own."""
-    loud = noise(7, columns=6, nodes=len(told))
-    every = np.concatenate([loud, 1e-3 * told], axis=1)
-    turned, _ = np.linalg.qr(noise(8, columns=every.shape[1], nodes=every.shape[1]).astype(np.float64))
-    rows: np.ndarray = every @ turned
+def with_small_spread(signal: np.ndarray) -> np.ndarray:
+    """Embeddings with the signal in directions of a thousandth of the spread, rotated against the columns."""
+    large = noise(7, columns=6, nodes=len(signal))
+    every = np.concatenate([large, 1e-3 * signal], axis=1)
+    rotation, _ = np.linalg.qr(noise(8, columns=every.shape[1], nodes=every.shape[1]).astype(np.float64))
+    rows: np.ndarray = every @ rotation
     return rows
 
 
 @pytest.mark.parametrize("name", [name for name in NODE_ATTACKS if name.endswith("all") and "graph" not in name])
-def test_every_node_attack_looks_into_directions_that_hardly_vary(name: str, town: Data, coin: NodeSecret) -> None:
-    told = 2.0 * town.coin.numpy()[:, None] - 1 + 0.1 * noise(9, columns=1)
-    found = attack_with(find(name, nodes.panel()), under_noise(told), coin)
+def test_every_node_attack_finds_a_secret_in_directions_of_small_spread(
+    name: str, town: Data, coin: NodeSecret
+) -> None:
+    signal = 2.0 * town.coin.numpy()[:, None] - 1 + 0.1 * noise(9, columns=1)
+    found = attack_with(find(name, nodes.panel()), with_small_spread(signal), coin)
     assert found.headline.value > (0.75 if "predicted links" in name else 0.85)
 
 
-def test_few_knows_twenty_a_class_and_all_knows_all_but_the_test(coin: NodeSecret, town_split: gv.Split) -> None:
+def test_few_known_secrets_are_twenty_per_class_and_all_are_all_but_the_test(
+    coin: NodeSecret, town_split: gv.Split
+) -> None:
     assert np.bincount(coin.known["few"].y).tolist() == [20, 20]
     everything = set(coin.known["all"].index)
     assert everything == set(town_split.attacker_nodes("all").tolist())
     assert not everything & set(coin.test.index)
 
 
-def test_unknown_values_are_no_class(town: Data, town_split: gv.Split) -> None:
+def test_unknown_values_are_left_out(town: Data, town_split: gv.Split) -> None:
     holes = town.clone()
     holes.coin[::3] = -1
     secret = node_secret(holes, town_split, "coin", 0)
@@ -132,12 +137,12 @@ def test_nodes_without_a_label_count_as_known_if_their_attribute_is(town: Data, 
     assert len(secret.known["all"].y) == 1500 - len(split.test_nodes)
 
 
-def test_labels_few_are_twenty_a_class_whatever_the_split(town: Data, town_split: gv.Split) -> None:
+def test_few_labels_are_twenty_per_class_in_every_split(town: Data, town_split: gv.Split) -> None:
     assert np.bincount(node_secret(town, town_split, "labels", 0).known["few"].y).tolist() == [20] * 4
 
 
-def test_one_known_example_of_a_class_is_enough_to_go_on(town: Data, town_split: gv.Split) -> None:
-    """And with few of it among many rows, every fold and sample may lack it."""
+def test_a_class_with_one_known_example_raises_no_error(town: Data, town_split: gv.Split) -> None:
+    """Folds and samples may lack the class."""
     graph = town.clone()
     graph.rare = torch.zeros(1500, dtype=torch.long)
     graph.rare[town_split.train_nodes[0]] = 1
@@ -146,14 +151,14 @@ def test_one_known_example_of_a_class_is_enough_to_go_on(town: Data, town_split:
     assert "too few examples" not in {flag.name for flag in found.flags} or found.verdict != "protected"
 
 
-def test_the_sample_that_is_tuned_on_keeps_rare_classes() -> None:
+def test_the_tuning_sample_keeps_rare_classes() -> None:
     y = np.zeros(30_000, dtype=np.int64)
     y[:4], y[4:3004] = 2, 1
-    some = learners._some(learners.Taught(noise(1, 2, 30_000), y), 6_000, 0)
-    counts = np.bincount(some.y)
+    sample = learners._sample(learners.Examples(noise(1, 2, 30_000), y), 6_000, 0)
+    counts = np.bincount(sample.y)
     assert counts[2] == 4
     assert counts[1] == pytest.approx(600, abs=1)
-    assert len(some.y) == pytest.approx(6_000, abs=10)
+    assert len(sample.y) == pytest.approx(6_000, abs=10)
 
 
 def test_a_float_attribute_with_nan_is_read_as_unknown(town: Data, town_split: gv.Split) -> None:
@@ -178,32 +183,32 @@ def test_the_scale_of_z_changes_nothing(factor: float, town: Data, town_split: g
         assert one == pytest.approx(other, abs=1e-3)
 
 
-def test_a_secret_beside_a_large_number_is_seen(town: Data, town_split: gv.Split) -> None:
+def test_a_secret_beside_a_large_offset_is_found(town: Data, town_split: gv.Split) -> None:
     z = noise(1).astype(np.float64)
     z[:, 0] = 1e9 + 10 * town.coin.numpy()
     found = gv.audit(z, town, town_split, "coin", attacks="quick")
     assert found.strongest.headline.value > 0.95
 
 
-def test_very_wide_embeddings_are_described_by_their_main_directions() -> None:
+def test_pairs_of_very_wide_embeddings_are_described_by_principal_components() -> None:
     pairs = np.array([[0, 1], [2, 3]])
-    assert links.geometry(noise(1, columns=40))(pairs).shape == (2, 5 * 40 + 24)
-    assert links.geometry(noise(1, columns=400))(pairs).shape == (2, 3 * links.WIDE + 24)
+    assert geometry(noise(1, columns=40))(pairs).shape == (2, 5 * 40 + 24)
+    assert geometry(noise(1, columns=400))(pairs).shape == (2, 3 * MAX_COLUMNS + 24)
 
 
-def test_the_graph_network_does_not_find_a_known_node_s_own_answer_in_its_row(coin: NodeSecret) -> None:
-    """Rows of known nodes are made from the other half, so learning from them is not learning to copy."""
-    rows = nodes.graph_rows(noise(0), coin, coin.known["all"])
+def test_the_row_of_a_known_node_does_not_contain_its_own_class(coin: NodeSecret) -> None:
+    """The rows of known nodes are computed from the other half, so a learner cannot copy the answer."""
+    rows = propagation.graph_rows(noise(0), coin, coin.known["all"])
     known = coin.known["all"]
-    says = rows[known.index][:, 1] > rows[known.index][:, 0]
-    assert (says == known.y).mean() < 0.6
+    predicted = rows[known.index][:, 1] > rows[known.index][:, 0]
+    assert (predicted == known.y).mean() < 0.6
 
 
 # ----- link secrets ---------------------------------------------------------------------------------------------------
 
 
 def communities(town: Data) -> np.ndarray:
-    """Each node near its neighbours' mean, over and over: linked nodes end up close."""
+    """Each node is moved to the mean of its neighbours twice, so linked nodes are close."""
     z = noise(8, columns=16).astype(np.float64)
     source, target = town.edge_index.numpy()
     degree = np.bincount(target, minlength=len(z))[:, None]
@@ -215,7 +220,7 @@ def communities(town: Data) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", LINK_ATTACKS)
-def test_every_link_attack_reads_nothing_in_noise(name: str, town_links: LinkSecret) -> None:
+def test_every_link_attack_finds_nothing_in_noise(name: str, town_links: LinkSecret) -> None:
     panel = links.panel(town_links)
     covered = [attack_with(find(name, panel), noise(seed), town_links).headline.covers(0.5) for seed in range(13, 18)]
     assert sum(covered) >= 3
@@ -227,7 +232,7 @@ def test_the_names_of_the_panel(town_links: LinkSecret) -> None:
 
 @pytest.fixture(scope="module")
 def islands() -> tuple[Data, gv.Split]:
-    """Two hundred islands of six, all linked within: whoever knows the island knows the links."""
+    """200 islands of six nodes, all linked within: the island of each node determines the links."""
     island = np.repeat(np.arange(200), 6)
     u, v = np.triu_indices(6, 1)
     pairs = np.concatenate([np.stack([u, v]) + 6 * start for start in range(200)], axis=1)
@@ -239,7 +244,7 @@ def islands() -> tuple[Data, gv.Split]:
 
 @pytest.mark.parametrize("name", [name for name in LINK_ATTACKS if name != "agreement of predicted labels"])
 def test_every_link_attack_finds_planted_links(name: str, islands: tuple[Data, gv.Split]) -> None:
-    """An island's nodes share a place; every attack but the agreement of classes, which is coarser, tells them."""
+    """The nodes of an island are close. The agreement of classes is coarser, and is tested below."""
     graph, split = islands
     secret = link_secret(graph, split, 0)
     place = np.random.default_rng(0).normal(size=(200, 12))
@@ -249,16 +254,16 @@ def test_every_link_attack_finds_planted_links(name: str, islands: tuple[Data, g
 
 
 @pytest.mark.parametrize("name", ["bilinear", "pair-MLP", "boosted trees on pairs"])
-def test_readers_of_pairs_look_into_directions_that_hardly_vary(name: str, islands: tuple[Data, gv.Split]) -> None:
+def test_learners_on_pairs_find_links_in_directions_of_small_spread(name: str, islands: tuple[Data, gv.Split]) -> None:
     graph, split = islands
     secret = link_secret(graph, split, 0)
     place = np.repeat(np.random.default_rng(0).normal(size=(200, 6)), 6, axis=0)
-    z = under_noise(place + 0.02 * noise(2, columns=6, nodes=1200))
+    z = with_small_spread(place + 0.02 * noise(2, columns=6, nodes=1200))
     assert attack_with(find(name, links.panel(secret)), z, secret).headline.value > 0.9
 
 
 def test_agreement_of_predicted_labels_finds_classes_that_are_links() -> None:
-    """Links only within forty classes: agreeing is being linked, but for chance."""
+    """There are links only within 40 classes."""
     random = np.random.default_rng(0)
     y = np.repeat(np.arange(40), 30)
     u = random.integers(0, 1200, 6000)
@@ -271,8 +276,8 @@ def test_agreement_of_predicted_labels_finds_classes_that_are_links() -> None:
     assert found.headline.value > 0.95
 
 
-def test_links_that_are_far_instead_of_near_are_found_too(islands: tuple[Data, gv.Split]) -> None:
-    """Anti-correlated: the two ends of a link point away from each other; the sign is chosen on the validation part."""
+def test_links_between_distant_nodes_are_found(islands: tuple[Data, gv.Split]) -> None:
+    """The two ends of a link point in opposite directions; the sign is chosen on the validation part."""
     random = np.random.default_rng(3)
     side = np.arange(1200) % 2
     u, v = random.integers(0, 1200, (2, 12000))
@@ -289,7 +294,7 @@ def test_links_that_are_far_instead_of_near_are_found_too(islands: tuple[Data, g
 
 
 def test_a_secret_in_the_distance_of_pairs_is_found(islands: tuple[Data, gv.Split]) -> None:
-    """Linked nodes lie on opposite ends of their island's circle: neither near nor far, but at one distance."""
+    """The nodes of an island are on a circle: linked nodes are at a few fixed distances."""
     graph, split = islands
     angle = np.tile(np.arange(6), 200) * np.pi / 3
     place = np.random.default_rng(0).normal(size=(200, 2)) * 3
@@ -300,7 +305,7 @@ def test_a_secret_in_the_distance_of_pairs_is_found(islands: tuple[Data, gv.Spli
     assert found.excess_with_features.low > 0.3, "the features are noise"
 
 
-def test_class_matched_non_links_have_the_links_classes_and_are_new(town: Data, town_split: gv.Split) -> None:
+def test_class_matched_non_links_have_the_classes_of_the_links_and_are_new(town: Data, town_split: gv.Split) -> None:
     y, taken = town.y.numpy(), town_split.taken_pairs
     matched = class_matched(town_split.test_links.numpy(), y, taken, seed=0)
     assert matched is not None
@@ -314,18 +319,18 @@ def test_class_matched_non_links_have_the_links_classes_and_are_new(town: Data, 
 
 
 def test_no_pair_is_in_two_parts() -> None:
-    """A dense graph, where pairs drawn at random meet again."""
+    """In a dense graph the same pair is drawn often."""
     graph = gv.generate(gv.GraphSpec(num_nodes=150, num_edges=2500, num_features=20, num_classes=3), seed=1)
     secret = link_secret(graph, gv.Split.proportional(graph, 0, message_edges="all"), 0)
     assert secret.matched is not None
     parts = (secret.known, secret.val, secret.test, secret.matched.known, secret.matched.val, secret.matched.test)
     codes = [encode_pairs(torch.from_numpy(part.index[:, part.y == 0])) for part in parts]
-    together = torch.cat(codes)
-    assert len(torch.unique(together)) == len(together)
+    every = torch.cat(codes)
+    assert len(torch.unique(every)) == len(every)
 
 
-def test_a_model_of_its_own_answers_for_matched_pairs(town: Data, town_split: gv.Split) -> None:
-    """Links within a class are told by one column, and between all by another that is ten times as loud."""
+def test_class_matched_pairs_have_a_model_of_their_own(town: Data, town_split: gv.Split) -> None:
+    """Classes predict links, and have ten times the spread of what predicts links within classes."""
     secret = link_secret(town, town_split, 0)
     z = np.concatenate([10 * np.eye(4)[town.y.numpy()], communities(town)], axis=1)
     finding = attack_with(find("pair-MLP", links.panel(secret)), z, secret)
@@ -333,21 +338,21 @@ def test_a_model_of_its_own_answers_for_matched_pairs(town: Data, town_split: gv
     assert finding.matched.low > 0.7
 
 
-def test_classes_alone_tell_nothing_once_they_are_matched(town: Data, town_split: gv.Split) -> None:
+def test_classes_alone_have_a_class_matched_auc_of_one_half(town: Data, town_split: gv.Split) -> None:
     z = np.eye(4)[town.y.numpy()]
     found = gv.audit(z, town, town_split, "links", attacks=[links.Distance("cosine")])
     assert found.floor is not None
-    assert found.strongest.headline.value <= found.floor.value + 1e-9, "comparing classes reads no more than the floor"
+    assert found.strongest.headline.value <= found.floor.value + 1e-9, "comparing classes is not better than the floor"
     assert found.floor.value < found.strongest.headline.value + 0.05
     assert found.class_matched is not None
     assert found.class_matched.matched is not None
     assert found.class_matched.matched.value == 0.5
 
 
-# ----- what attacks are made of ---------------------------------------------------------------------------------------
+# ----- attacks of the caller, and scalings ----------------------------------------------------------------------------
 
 
-def test_any_scikit_learn_classifier_becomes_an_attack(town: Data, town_split: gv.Split) -> None:
+def test_any_scikit_learn_classifier_is_an_attack(town: Data, town_split: gv.Split) -> None:
     z = noise(1)
     z[:, 2] += 6 * town.coin.numpy()
     found = gv.audit(z, town, town_split, "coin", attacks=[GaussianNB()])
@@ -358,8 +363,12 @@ def test_any_scikit_learn_classifier_becomes_an_attack(town: Data, town_split: g
     assert pairs.strongest.headline.low > 0.6
 
 
-@pytest.mark.parametrize(("attacks", "sentence"), [([], "no attack"), ("fast", "full, quick"), ([3], "is no attack")])
-def test_what_is_no_attack_is_refused(attacks: object, sentence: str, town: Data, town_split: gv.Split) -> None:
+@pytest.mark.parametrize(
+    ("attacks", "sentence"), [([], "list of attacks is empty"), ("fast", "full, quick"), ([3], "is not an attack")]
+)
+def test_what_is_not_an_attack_raises_an_error(
+    attacks: object, sentence: str, town: Data, town_split: gv.Split
+) -> None:
     with pytest.raises(GraphveilError, match=sentence):
         gv.audit(noise(1), town, town_split, "coin", attacks=attacks)  # type: ignore[arg-type]
     with pytest.raises(GraphveilError, match="two attacks are called 'GaussianNB, few'"):

@@ -1,4 +1,4 @@
-"""Controls that depend on the graph alone are attacked once."""
+"""Attacks on controls that depend on the graph alone run once."""
 
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,13 @@ from graphveil.auditing import nodes, panel
 from graphveil.auditing.attacks import Answers, Attack, Need
 from graphveil.auditing.cache import AnswerCache
 from graphveil.auditing.learners import Rows
-from graphveil.auditing.panel import Effort, Task, run
 from graphveil.auditing.secret import Secret, node_secret
+from graphveil.auditing.tasks import Effort, Task, run
 from graphveil.files import write_tensors
 
 
 class Counting:
-    """An attack that says how often it was run."""
+    """An attack that counts its runs."""
 
     name, cost = "counting", 1.0
     needs: tuple[Need, ...] = ("z", "secrets")
@@ -28,8 +28,8 @@ class Counting:
 
     def __call__(self, z: Rows, secret: Any, seed: int) -> Answers:
         self.runs += 1
-        found: Answers = nodes.quick()[0](z, secret, seed)
-        return found
+        answers: Answers = nodes.quick()[0](z, secret, seed)
+        return answers
 
 
 def test_a_control_is_attacked_once_and_the_embeddings_every_time(
@@ -53,22 +53,22 @@ def test_a_control_is_attacked_once_and_the_embeddings_every_time(
     for file in tmp_path.iterdir():
         file.write_bytes(file.read_bytes()[:-8])
     findings(rows)
-    assert attack.runs == 9, "a torn file is not believed"
+    assert attack.runs == 9, "a truncated file is not used"
     fewer = {"val": torch.zeros(3, 2), "test": torch.zeros(3, 2)}
     for file in tmp_path.iterdir():
         write_tensors(file, fewer)
     findings(rows)
-    assert attack.runs == 11, "nor is one with other answers than those asked for"
+    assert attack.runs == 11, "nor is a file with the wrong number of answers"
 
 
-def test_the_cache_of_a_full_audit_is_of_one_secret_split_and_seed(
+def test_the_cache_of_a_full_audit_depends_on_secret_split_and_seed(
     town: Data, town_split: gv.Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
+    keys = []
 
     class Noting(AnswerCache):
         def read(self, subject: str, attack: Attack, rows: Rows, secret: Secret) -> Answers | None:
-            asked.append(self.about)
+            keys.append(self.about)
             return super().read(subject, attack, rows, secret)
 
     def few(*_: object) -> list[Attack]:
@@ -84,7 +84,7 @@ def test_the_cache_of_a_full_audit_is_of_one_secret_split_and_seed(
         (other, "coin", 1),
     ):
         gv.audit(z, town, split, name, seed=seed, effort=Effort(cache=tmp_path))
-    assert len(set(asked)) == 4
-    before = len(asked)
+    assert len(set(keys)) == 4
+    before = len(keys)
     gv.audit(z, town, town_split, "coin", [LogisticRegression()], effort=Effort(cache=tmp_path))
-    assert len(asked) == before, "attacks of one's own have no names to go by"
+    assert len(keys) == before, "attacks of the caller are not cached: their names do not identify them"

@@ -1,4 +1,4 @@
-"""`certify` on anybody's embedding: the right nodes and links are counted, and what is not discrete is refused."""
+"""`certify` on any embedding: the right nodes and links are counted, and continuous embeddings raise an error."""
 
 from collections.abc import Callable
 
@@ -44,7 +44,7 @@ def test_a_class_secret(town: Data, town_split: gv.Split) -> None:
     assert sum(stratum.nodes for stratum in found.strata) == 1500
 
 
-def test_an_attacker_who_learns_from_the_answers_reaches_the_certificate_and_no_more(
+def test_an_attacker_who_knows_all_classes_has_the_accuracy_of_the_certificate(
     town: Data, town_split: gv.Split
 ) -> None:
     z, y = rows_of(codes_of(town)), town.y.numpy()
@@ -88,8 +88,8 @@ def test_tensors_of_every_type(town: Data, town_split: gv.Split, kind: torch.dty
     assert found.codes == 12
 
 
-def test_rows_that_differ_by_less_than_float32_sees_are_two_codes(town: Data, town_split: gv.Split) -> None:
-    """The last digits of z are the coin, which an attacker sees."""
+def test_rows_that_differ_below_float32_precision_are_two_codes(town: Data, town_split: gv.Split) -> None:
+    """The coin is in the last digits of z."""
     z = 1 + 1e-12 * town.coin.double()[:, None].numpy()
     found = gv.certify(np.concatenate([z, town.y.double()[:, None].numpy()], axis=1), town, town_split, "coin")
     assert isinstance(found, ClassCertificate)
@@ -129,17 +129,17 @@ def attribute(value: int) -> Callable[[Data], Data]:
 @pytest.mark.parametrize(
     ("z", "change", "secret", "sentence"),
     [
-        (continuous, None, "coin", "z has 1,500 distinct rows for 1,500 nodes: .* at least 5 nodes a distinct row"),
+        (continuous, None, "coin", "z has 1,500 distinct rows for 1,500 nodes: .* at least 5 nodes per distinct row"),
         (lambda _: np.arange(1500)[:, None] % 301, None, "links", "z has 301 distinct rows for 1,500 nodes"),
         (lambda _: np.ones((1500, 2)), None, "coin", "the same row for every node"),
         (lambda town: rows_of(codes_of(town))[:-1], None, "coin", "1499 rows and the graph has 1500 nodes"),
         (lambda _: np.full((1500, 1), np.nan), None, "coin", "nan in row 0, column 0"),
         (lambda town: rows_of(codes_of(town)), None, "age", "the graph has no 'age'"),
         (lambda town: rows_of(codes_of(town)), attribute(-1), "coin", "'coin' is known for none of the 1,500 nodes"),
-        (lambda town: rows_of(codes_of(town)), attribute(1), "coin", "'coin' has one class only"),
+        (lambda town: rows_of(codes_of(town)), attribute(1), "coin", "'coin' has only one class"),
     ],
 )
-def test_what_has_no_certificate_is_refused_in_one_sentence(
+def test_what_has_no_certificate_raises_an_error_in_one_line(
     z: Callable[[Data], Floats],
     change: Callable[[Data], Data] | None,
     secret: str,
@@ -156,7 +156,7 @@ def test_as_many_codes_as_allowed(town: Data, town_split: gv.Split) -> None:
     assert gv.certify(np.arange(1500)[:, None] % 300, town, town_split, "coin").codes == 300
 
 
-def test_a_split_of_another_graph_is_refused(town: Data, town_split: gv.Split, small_split: gv.Split) -> None:
+def test_a_split_of_another_graph_raises_an_error(town: Data, town_split: gv.Split, small_split: gv.Split) -> None:
     z = rows_of(codes_of(town))
     with pytest.raises(gv.GraphveilError, match="the split is for 150 nodes and the graph has 1500"):
         gv.certify(z, town, small_split)

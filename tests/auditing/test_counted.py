@@ -1,4 +1,4 @@
-"""Codes: no attack on z alone is above the certificate, leaks are seen by both, and what z adds to the features."""
+"""Codes: no attack on z alone exceeds the certificate, both show leaks, and z adds to the features."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,11 +13,12 @@ import graphveil as gv
 from graphveil.auditing import Answers, Audit, Context, Finding, Utility, links, nodes
 from graphveil.auditing.attacks import CLASSES_AND_FEATURES, Attack, by_row
 from graphveil.auditing.certify import certificate_of, limits_on_test
-from graphveil.auditing.finding import together
+from graphveil.auditing.controls import classes_and_features
+from graphveil.auditing.finding import ensemble
 from graphveil.auditing.learners import Rows
 from graphveil.auditing.metrics import auc, auc_difference
-from graphveil.auditing.panel import Task, classes_and_features
 from graphveil.auditing.secret import LinkSecret, NodeSecret, link_secret, node_secret
+from graphveil.auditing.tasks import Task
 from graphveil.codes import ClassCertificate, LinkCertificate
 from graphveil.codes.tables import Integers
 
@@ -35,7 +36,7 @@ FAST = ("k nearest neighbours, all", "label propagation over predicted links, al
 
 @pytest.fixture(scope="module")
 def village() -> tuple[Data, gv.Split]:
-    """240 nodes, so that luck is large, with a coin and three classes."""
+    """240 nodes, so that random variation is large, with a coin and three classes."""
     spec = gv.GraphSpec(num_nodes=240, num_edges=900, num_features=12, num_classes=3)
     graph = gv.generate(spec, seed=4)
     graph.coin = torch.from_numpy(np.random.default_rng(5).integers(0, 2, 240))
@@ -49,7 +50,7 @@ def rows_of(codes: Integers, seed: int = 0) -> Rows:
 
 
 def random_codes(num_nodes: int, seed: int) -> Integers:
-    """Often 2 to 4, else up to as many as a certificate may have; equally frequent or not."""
+    """Often 2 to 4 codes, otherwise up to the limit of a certificate; equally frequent or not."""
     random = np.random.default_rng(seed)
     count = random.choice([2, 3, 4, int(random.integers(5, num_nodes // 5 + 1))])
     drawn = random.choice(count, num_nodes, p=random.dirichlet(np.full(count, random.choice([0.5, 10.0]))))
@@ -58,7 +59,7 @@ def random_codes(num_nodes: int, seed: int) -> Integers:
 
 
 def trained_like(graph: Data, seed: int) -> Integers:
-    """The signs of a few directions of the features, averaged over the neighbours: they tell links and some classes."""
+    """The signs of a few directions of the features, averaged over the neighbours: they reveal links and classes."""
     x, (source, target) = graph.x.to_dense().numpy(), graph.edge_index.numpy()
     total = np.zeros_like(x)
     np.add.at(total, target, x[source])
@@ -69,7 +70,7 @@ def trained_like(graph: Data, seed: int) -> Integers:
 
 def found_by(attacks: list[Attack], z: Rows, secret: NodeSecret | LinkSecret) -> list[Finding]:
     findings = [Task("embeddings", attack, z)(secret, seed=0) for attack in attacks]
-    return [*findings, *together(findings)]
+    return [*findings, *ensemble(findings)]
 
 
 def check_below(findings: list[Finding], codes: Integers, secret: NodeSecret | LinkSecret) -> None:
@@ -83,17 +84,17 @@ def check_below(findings: list[Finding], codes: Integers, secret: NodeSecret | L
 # ----- never above the certificate ------------------------------------------------------------------------------------
 
 
-def test_no_node_attack_is_above_the_certificate_of_the_same_nodes(village: tuple[Data, gv.Split]) -> None:
-    """The table, and two attacks that choose among equally near neighbours by chance."""
+def test_fast_node_attacks_do_not_exceed_the_certificate_of_the_same_nodes(village: tuple[Data, gv.Split]) -> None:
+    """The table, and two attacks that break ties between neighbours at random."""
     secrets = [node_secret(*village, name, 0) for name in ("coin", "labels")]
-    by_chance = [attack for attack in ALL if attack.name in FAST]
+    with_ties = [attack for attack in ALL if attack.name in FAST]
     for seed in range(CODES):
         codes, secret = random_codes(240, seed), secrets[seed % 2]
-        attacks = [*nodes.counting(), *by_chance[seed % 4 > 0 :]]
+        attacks = [*nodes.counting(), *with_ties[seed % 4 > 0 :]]
         check_below(found_by(attacks, rows_of(codes, seed), secret), codes, secret)
 
 
-def test_nor_is_any_other(village: tuple[Data, gv.Split]) -> None:
+def test_all_node_attacks_do_not_exceed_the_certificate_of_the_same_nodes(village: tuple[Data, gv.Split]) -> None:
     codes, secret = trained_like(village[0], 0), node_secret(*village, "labels", 0)
     found = found_by([*nodes.counting(), *ALL], rows_of(codes), secret)
     check_below(found, codes, secret)
@@ -101,7 +102,7 @@ def test_nor_is_any_other(village: tuple[Data, gv.Split]) -> None:
     assert "attack above certificate" not in {flag.name for flag in audit.flags}
 
 
-def test_no_link_attack_is_above_the_certificate_of_the_same_pairs(village: tuple[Data, gv.Split]) -> None:
+def test_link_attacks_do_not_exceed_the_certificate_of_the_same_pairs(village: tuple[Data, gv.Split]) -> None:
     secret = link_secret(*village, 0)
     quick = [attack for attack in [*links.counting(), *links.panel(secret)] if attack.cost < 2]
     assert len(quick) == 10
@@ -113,7 +114,7 @@ def test_no_link_attack_is_above_the_certificate_of_the_same_pairs(village: tupl
 
 
 def test_an_attack_that_knows_more_than_z_is_flagged(village: tuple[Data, gv.Split]) -> None:
-    """It says that it sees z alone, and answers with the secret."""
+    """It claims to see z alone, and answers with the secret."""
 
     class Cheat:
         name, needs, cost = "cheat", ("z",), 1.0
@@ -126,7 +127,7 @@ def test_an_attack_that_knows_more_than_z_is_flagged(village: tuple[Data, gv.Spl
     flag = next(flag for flag in found.flags if flag.name == "attack above certificate")
     limit = limits_on_test(codes, found.secret)["accuracy"]
     assert (
-        f"cheat has accuracy 100.00 on the test part, where the distinct rows of z allow {100 * limit:.2f}"
+        f"cheat has accuracy 100.00 on the test part, but the distinct rows of z allow only {100 * limit:.2f}"
         in flag.sentence
     )
     assert "attack above certificate" in str(found)
@@ -150,15 +151,15 @@ def test_examples_with_equal_rows_get_the_mean_of_their_answers(village: tuple[D
 # ----- leaks ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_planted_leak_is_seen_by_certificate_and_panel(town: Data, town_split: gv.Split) -> None:
-    """Of ten codes, each is shared by both sides of the coin in nine parts to one."""
+def test_certificate_and_panel_show_a_planted_leak(town: Data, town_split: gv.Split) -> None:
+    """Of the nodes of each of ten codes, 90 % have the same side of the coin."""
     random = np.random.default_rng(0)
     side = np.where(random.random(1500) < 0.9, town.coin.numpy(), 1 - town.coin.numpy())
     codes = 5 * side + random.integers(0, 5, 1500)
     found = gv.audit(rows_of(codes), town, town_split, "coin", attacks="quick", context=USEFUL)
-    right = float((side == town.coin.numpy()).mean())
+    correct = float((side == town.coin.numpy()).mean())
     assert isinstance(found.certificate, ClassCertificate)
-    assert found.certificate.accuracy == pytest.approx(right, abs=1e-12)
+    assert found.certificate.accuracy == pytest.approx(correct, abs=1e-12)
     table = next(finding for finding in found.findings if finding.attack == "table of distinct rows")
     on_test = float((side == town.coin.numpy())[found.secret.test.index].mean())
     assert table.headline.value == pytest.approx(on_test, abs=1e-12)
@@ -170,12 +171,12 @@ def test_a_planted_leak_is_seen_by_certificate_and_panel(town: Data, town_split:
     assert written["certificate"]["not_covered"]
     assert written["certificate_on_test"] == found.limits
     text = " ".join(str(found).split())
-    assert f"names the coin of at most {np.ceil(1000 * right - 1e-9) / 10:.1f} % of" in text
-    assert "3.32 bits a node, from 10 codes in use" in text
+    assert f"predicts the coin of at most {np.ceil(1000 * correct - 1e-9) / 10:.1f} % of" in text
+    assert "3.32 bits per node, from 10 codes in use" in text
 
 
-def test_planted_links_are_seen_by_certificate_and_panel() -> None:
-    """Six groups in a ring: links only between neighbouring groups, which no distance between random rows follows."""
+def test_certificate_and_panel_show_planted_links() -> None:
+    """Six groups in a ring with links between adjacent groups only; distances of random rows do not predict them."""
     random, group = np.random.default_rng(0), np.arange(600) % 6
     u, v = random.integers(0, 600, (2, 30_000))
     ring = (group[u] + 1) % 6 == group[v]
@@ -189,10 +190,10 @@ def test_planted_links_are_seen_by_certificate_and_panel() -> None:
 
 
 @pytest.mark.parametrize(("count", "learns"), [(4, False), (60, True)])
-def test_the_quick_panel_only_counts_where_known_examples_fill_the_table(
+def test_the_quick_panel_runs_no_learners_if_known_examples_fill_the_table(
     town: Data, town_split: gv.Split, count: int, learns: bool
 ) -> None:
-    """Both ways read what ten learners would; a control that is not discrete is attacked by learners as ever."""
+    """Both find the leak. Learners attack a continuous control in both cases."""
     random = np.random.default_rng(1)
     codes = 2 * random.integers(0, count // 2, 1500) + np.where(random.random(1500) < 0.8, town.coin.numpy(), 0)
     z, control = rows_of(codes), random.normal(size=(1500, 3))
@@ -203,7 +204,7 @@ def test_the_quick_panel_only_counts_where_known_examples_fill_the_table(
     assert "MLP, all" in {finding.attack for finding in found.controls["noise"]}
 
 
-def test_an_embedding_that_is_not_discrete_has_no_certificate(town: Data, town_split: gv.Split) -> None:
+def test_a_continuous_embedding_has_no_certificate(town: Data, town_split: gv.Split) -> None:
     z = np.random.default_rng(0).normal(size=(1500, 3))
     assert certificate_of(z, town, town_split, "coin") is None
     assert certificate_of(np.ones((1500, 2)), town, town_split, "coin") is None
@@ -218,10 +219,10 @@ def test_an_embedding_that_is_not_discrete_has_no_certificate(town: Data, town_s
 
 
 def holding_features(z: Rows, x: Rows, secret: NodeSecret | LinkSecret) -> Audit:
-    """The audit of the attackers with the features, beside the same without z and the table of the codes."""
+    """An audit of attackers with the features, of the same attackers without z, and of the table of codes."""
     if isinstance(secret, LinkSecret):
         attacks, table = links.with_features()[1:], links.counting()
-        panel: list[Attack] = [replace(links.panel(secret)[-1], twice=False)]  # type: ignore[type-var]
+        panel: list[Attack] = [replace(links.panel(secret)[-1], separate_matched=False)]  # type: ignore[type-var]
     else:
         attacks, table, panel = nodes.with_features(z.shape[1]), nodes.counting(), nodes.panel()
     alone = [attack for attack in panel if f"{attack.name}, with features" in {one.name for one in attacks}]
@@ -240,7 +241,7 @@ def features(town: Data) -> Rows:
 
 
 def test_a_code_that_is_the_secret_xor_a_feature(town: Data, town_split: gv.Split, features: Rows) -> None:
-    """The documented limit of a certificate: the code tells nothing, and everything beside the feature."""
+    """The documented limit of a certificate: the code alone reveals nothing, with the feature everything."""
     secret, bit = node_secret(town, town_split, "coin", 0), features[:, 0].astype(np.int64)
     codes = 2 * np.random.default_rng(1).integers(0, 2, 1500) + (bit ^ town.coin.numpy())
     z = rows_of(codes)
@@ -253,7 +254,7 @@ def test_a_code_that_is_the_secret_xor_a_feature(town: Data, town_split: gv.Spli
     assert found.excess_with_features is not None
     assert found.excess_with_features.low > 0.4
     assert found.verdict == "leaks"
-    assert any("to what the features tell" in sentence for sentence in found.leak_reasons)
+    assert any("points to the features" in sentence for sentence in found.leak_reasons)
     written = found.to_dict()["with_features"]
     assert set(written) == {"attack", "metric", "value", "ci", "excess"}
     assert written["value"] > 0.95
@@ -262,7 +263,7 @@ def test_a_code_that_is_the_secret_xor_a_feature(town: Data, town_split: gv.Spli
 
 
 def test_noise_adds_nothing_to_the_features(town: Data, town_split: gv.Split) -> None:
-    """Features that tell the labels well, and codes unrelated to them: for a class and for links."""
+    """Features that predict the labels well, and codes unrelated to them: for a class and for links."""
     x = (np.eye(4)[town.y.numpy()] + 0.7 * np.random.default_rng(3).normal(size=(1500, 4))).astype(np.float32)
     z = rows_of(random_codes(1500, 2) % 12)
     for secret in (node_secret(town, town_split, "labels", 0), link_secret(town, town_split, 0)):
@@ -272,11 +273,11 @@ def test_noise_adds_nothing_to_the_features(town: Data, town_split: gv.Split) ->
         assert found.excess_with_features is not None
         assert found.excess_with_features.covers(0.0)
         assert found.excess_with_features.half < 0.04
-        assert not any("features tell" in sentence for sentence in found.leak_reasons)
+        assert not any("points to the features" in sentence for sentence in found.leak_reasons)
 
 
 def test_true_classes_and_features_are_a_control_of_links(town: Data, town_split: gv.Split) -> None:
-    """Codes that are the true classes read as much as the control does; noise reads less."""
+    """Codes that are the true classes have the AUC of the control; noise has a lower one."""
     secret, x = link_secret(town, town_split, 0), np.random.default_rng(3).normal(size=(1500, 4)).astype(np.float32)
     (control,) = (task(secret, 0) for task in classes_and_features(secret, x)[1:])
     assert control.subject == CLASSES_AND_FEATURES
@@ -299,7 +300,7 @@ def test_true_classes_and_features_are_a_control_of_links(town: Data, town_split
     assert replace(found, secret=unknown).equal_classes is None
 
 
-def test_an_unknown_class_is_no_class_of_the_control(town: Data, town_split: gv.Split) -> None:
+def test_unknown_classes_have_the_same_row_in_the_control(town: Data, town_split: gv.Split) -> None:
     secret = link_secret(town, town_split, 0)
     assert secret.classes is not None
     classes = np.where(np.arange(1500) < 10, -1, secret.classes)
@@ -321,8 +322,8 @@ def test_comparing_two_classes_for_equality(town: Data, town_split: gv.Split) ->
     assert found.equal_classes.value == pytest.approx(0.5 + (same[linked].mean() - same[~linked].mean()) / 2)
 
 
-def test_the_difference_of_two_areas() -> None:
-    """Its interval is that of the AUC where the other score tells nothing, and none where both are the same."""
+def test_the_difference_of_two_aucs() -> None:
+    """Its interval is that of the AUC if the other score is constant, and has no width if both are the same."""
     random = np.random.default_rng(0)
     y, pairs = np.repeat([1, 0], 300), random.integers(0, 200, (2, 600))
     score, flat = y + random.normal(size=600), np.zeros(600)
@@ -334,8 +335,8 @@ def test_the_difference_of_two_areas() -> None:
     assert (same.value, same.half) == (0.0, 0.0)
 
 
-def test_the_interval_of_a_difference_covers_nothing_as_often_as_it_says() -> None:
-    """Two scores that are equally good, 400 times: both hold the same signal and noise of their own."""
+def test_the_interval_of_a_difference_covers_zero_in_95_percent() -> None:
+    """Two equally good scores, 400 times: the same signal with independent noise."""
     random, covered = np.random.default_rng(1), 0
     y, pairs = np.repeat([1, 0], 100), random.integers(0, 400, (2, 200))
     for _ in range(400):

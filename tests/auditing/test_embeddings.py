@@ -1,4 +1,4 @@
-"""Embeddings from files of anybody's."""
+"""Embeddings from files, and their flags."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def write(path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["z.npy", "z.npz", "z.safetensors", "z.parquet", "lists.parquet", "z.csv", "plain.csv"]
 )
-def test_every_kind_of_file_gives_the_rows_in_the_order_of_the_nodes(name: str, tmp_path: Path) -> None:
+def test_rows_of_every_kind_of_file_are_in_the_order_of_the_nodes(name: str, tmp_path: Path) -> None:
     write(tmp_path / name)
     np.testing.assert_array_equal(read_embeddings(tmp_path / name, nodes(30)).astype(np.float32), Z)
 
@@ -68,7 +68,9 @@ def test_every_kind_of_file_gives_the_rows_in_the_order_of_the_nodes(name: str, 
         ("z.csv", b"node,a\n0,1\n1,\n", "nan in row 1, column 0"),
     ],
 )
-def test_what_cannot_be_read_is_one_sentence(name: str, content: bytes, sentence: str, tmp_path: Path) -> None:
+def test_an_unreadable_file_raises_an_error_in_one_line(
+    name: str, content: bytes, sentence: str, tmp_path: Path
+) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(GraphveilError, match=sentence) as error:
         read_embeddings(tmp_path / name, nodes(2))
@@ -92,7 +94,7 @@ def test_missing_files_and_ambiguous_archives(tmp_path: Path) -> None:
     with pytest.raises(GraphveilError, match="is not a file"):
         read_embeddings(tmp_path / "z.npy", nodes(2))
     np.savez(tmp_path / "z.npz", a=np.ones((2, 2)), b=np.ones((2, 2)))
-    with pytest.raises(GraphveilError, match="it holds a, b, not one matrix called z"):
+    with pytest.raises(GraphveilError, match="it holds a, b, not one matrix named z"):
         read_embeddings(tmp_path / "z.npz", nodes(2))
 
 
@@ -100,11 +102,14 @@ def test_dead_and_duplicated_dimensions() -> None:
     assert shape_flags(np.rint(64 * Z)) == []
     bad = np.concatenate([Z, np.ones((30, 2), np.float32), -3 * Z[:, :1] + 1], axis=1)
     flags = {flag.name: flag.sentence for flag in shape_flags(bad, discrete=True)}
-    assert flags == {"dead dimensions": "2 of 6 never change", "duplicated dimensions": "1 of 6 repeat another"}
+    assert flags == {
+        "dead dimensions": "2 of 6 dimensions are constant",
+        "duplicated dimensions": "1 of 6 dimensions repeat another",
+    }
 
 
 @pytest.mark.parametrize(("ids", "text"), [(["b", "007", "7"], ["7", "b", "007"]), ([30, 10, 20], ["20", "30", "10"])])
-def test_rows_are_matched_by_the_nodes_own_ids(ids: list[object], text: list[str], tmp_path: Path) -> None:
+def test_rows_are_matched_by_ids(ids: list[object], text: list[str], tmp_path: Path) -> None:
     """Row r of the file is for node `text[r]`; 007 and 7 are two nodes."""
     (tmp_path / "z.csv").write_text("\n".join(["id,a", *(f"{name},{row + 1}" for row, name in enumerate(text))]))
     found = read_embeddings(tmp_path / "z.csv", pa.array(ids))
@@ -113,7 +118,7 @@ def test_rows_are_matched_by_the_nodes_own_ids(ids: list[object], text: list[str
         read_embeddings(tmp_path / "z.csv", pa.array(["x", "y", "z"]))
 
 
-def test_checked_rows_lose_no_bit_and_are_the_same_when_checked_again() -> None:
+def test_check_embeddings_loses_no_bit_and_is_idempotent() -> None:
     for scale in (1.0, 3e30, 1e-30):
         rows = check_embeddings(Z.astype(np.float64) * scale, 30)
         assert np.abs(rows).max() < 1
@@ -133,7 +138,7 @@ def test_bits_of_values() -> None:
     assert value_bits(np.array([1e-300, 1e300])) == 64
 
 
-def test_values_finer_than_a_grid_are_flagged() -> None:
+def test_values_that_are_not_on_a_grid_are_flagged() -> None:
     (flag,) = shape_flags(Z)
     assert flag.name == "not on a grid"
     assert flag.sentence.startswith("3 of 3 dimensions have values of ")
@@ -142,12 +147,12 @@ def test_values_finer_than_a_grid_are_flagged() -> None:
     assert shape_flags(np.rint(Z * 64) / 64) == []
 
 
-def test_numbers_that_float64_cannot_hold_are_refused() -> None:
-    with pytest.raises(GraphveilError, match="int64 numbers that float64 has not the bits for"):
+def test_numbers_that_float64_cannot_represent_raise_an_error() -> None:
+    with pytest.raises(GraphveilError, match="int64 numbers that float64 cannot represent exactly"):
         check_embeddings(np.array([[2**60 + 1], [3]]), 2)
     fine = np.array([[1.0], [2.0]], dtype=np.longdouble)
     assert check_embeddings(fine, 2).dtype == np.float64
     if np.finfo(np.longdouble).nmant > 52:
         fine[0] += np.longdouble(2) ** -60
-        with pytest.raises(GraphveilError, match="write it as float64 or less"):
+        with pytest.raises(GraphveilError, match="save it as float64"):
             check_embeddings(fine, 2)

@@ -1,4 +1,4 @@
-"""Attack results by group: values by hand, the correction for many groups, and what a headline hides."""
+"""Attack results by group: values by hand, the correction for many groups, and leaks that a headline hides."""
 
 import json
 import sys
@@ -26,7 +26,7 @@ from graphveil.auditing import (
     links,
 )
 from graphveil.auditing.groups import (
-    LEAST,
+    MIN_EXAMPLES,
     Group,
     Partition,
     by_degree,
@@ -37,7 +37,7 @@ from graphveil.auditing.groups import (
     partitions,
     worst,
 )
-from graphveil.auditing.metrics import auc, exact_share, share_difference
+from graphveil.auditing.metrics import auc, clopper_pearson, share_difference
 from graphveil.auditing.secret import node_secret
 from graphveil.auditing.show import as_text, rows
 from graphveil.data import UNKNOWN
@@ -47,7 +47,7 @@ from graphveil.errors import GraphveilError
 USEFUL = Context(utility=Utility("links", 0.9, 0.5, 1000))
 ARTS = ["art", "law"]
 ALLOWED = 400 * 0.025 + 2 * np.sqrt(400 * 0.025 * 0.975)
-"""Alarms in 400 simulations: the expectation, and twice the deviation."""
+"""Alarms in 400 simulations at most: the expectation and two standard deviations."""
 
 
 def secret_of(y: np.ndarray, test: np.ndarray) -> NodeSecret:
@@ -57,12 +57,12 @@ def secret_of(y: np.ndarray, test: np.ndarray) -> NodeSecret:
     count = int(y.max()) + 1
     names = [f"class {number}" for number in range(count)]
     known_by: dict[Knowledge, Queries] = {"few": known, "all": known}
-    fold, asked = np.arange(len(rest)) % 4, Queries(test, y[test])
-    return NodeSecret("s", len(y), count, known_by, fold, 1, asked, np.zeros((2, 0), np.int64), names)
+    fold, queries = np.arange(len(rest)) % 4, Queries(test, y[test])
+    return NodeSecret("s", len(y), count, known_by, fold, 1, queries, np.zeros((2, 0), np.int64), names)
 
 
-def answers(guess: np.ndarray, classes: int) -> np.ndarray:
-    log_p: np.ndarray = np.log(0.01 + 0.98 * np.eye(classes)[guess])
+def answers(predicted: np.ndarray, classes: int) -> np.ndarray:
+    log_p: np.ndarray = np.log(0.01 + 0.98 * np.eye(classes)[predicted])
     return log_p
 
 
@@ -70,18 +70,18 @@ def answers(guess: np.ndarray, classes: int) -> np.ndarray:
 
 
 def test_the_exact_interval_by_hand() -> None:
-    """No hit in 20 has probability (1 - p)^20, which is the error at the upper end."""
+    """No hit in 20 has probability (1 - p)^20, which is the error at the upper bound."""
     for error in (0.025, 0.001):
-        assert exact_share(0, 20, error).high == pytest.approx(1 - error ** (1 / 20), abs=1e-12)
-        assert exact_share(20, 20, error).low == pytest.approx(error ** (1 / 20), abs=1e-12)
-    assert (exact_share(0, 20).low, exact_share(20, 20).high) == (0.0, 1.0)
-    one = exact_share(7, 20)  # a table of Clopper and Pearson has .154 and .592
+        assert clopper_pearson(0, 20, error).high == pytest.approx(1 - error ** (1 / 20), abs=1e-12)
+        assert clopper_pearson(20, 20, error).low == pytest.approx(error ** (1 / 20), abs=1e-12)
+    assert (clopper_pearson(0, 20).low, clopper_pearson(20, 20).high) == (0.0, 1.0)
+    one = clopper_pearson(7, 20)  # a table of Clopper and Pearson has .154 and .592
     assert one.low == pytest.approx(0.1539, abs=1e-4)
     assert one.high == pytest.approx(0.5922, abs=1e-4)
 
 
-def test_a_difference_of_shares_has_the_distances_of_both_to_their_ends() -> None:
-    one, other = exact_share(12, 20), exact_share(8, 40)
+def test_a_difference_of_shares_combines_both_intervals() -> None:
+    one, other = clopper_pearson(12, 20), clopper_pearson(8, 40)
     found = share_difference((12, 8), (20, 40))
     assert found.value == pytest.approx(0.4)
     assert found.low == pytest.approx(0.4 - np.hypot(0.6 - one.low, other.high - 0.2))
@@ -123,7 +123,7 @@ def test_values_without_nodes_have_no_group() -> None:
     assert found.group.tolist() == [0, 1, 1, UNKNOWN]
 
 
-def test_which_partitions_there_are(town: Data, town_split: gv.Split) -> None:
+def test_partitions_of_an_audit(town: Data, town_split: gv.Split) -> None:
     graph = town.clone()
     graph.same, graph.half = torch.zeros(1500, dtype=torch.long), torch.arange(1500) % 2
     secret = node_secret(graph, town_split, "coin", 0)
@@ -139,17 +139,17 @@ def test_which_partitions_there_are(town: Data, town_split: gv.Split) -> None:
 # ----- node secrets ---------------------------------------------------------------------------------------------------
 
 
-def test_accuracy_beside_the_largest_class_of_the_group_among_all_nodes() -> None:
+def test_accuracy_and_the_share_of_the_largest_class_in_a_group() -> None:
     """Group 0 has 40 nodes, 30 of them of class 0; of its 20 test nodes only 12 are, and the attack has 15 right."""
     y = np.concatenate([np.repeat([0, 1], [12, 8]), np.repeat([0, 1], [18, 2]), np.repeat([0, 1], [5, 35])])
     group = np.repeat([0, 1], [40, 40])
     test = np.concatenate([np.arange(20), np.arange(40, 70)])
-    guess = y[test].copy()
-    guess[:5] = 1 - guess[:5]
+    predicted = y[test].copy()
+    predicted[:5] = 1 - predicted[:5]
     part = Partition("column", "school", ARTS, group)
-    first, second = node_groups(answers(guess, 2), secret_of(y, test), [part])
+    first, second = node_groups(answers(predicted, 2), secret_of(y, test), [part])
     assert (first.name, first.measure, first.examples) == ("art", "accuracy", 20)
-    assert first.estimate == exact_share(15, 20, 0.025 / 2)
+    assert first.estimate == clopper_pearson(15, 20, 0.025 / 2)
     assert first.reference == pytest.approx(30 / 40)
     assert second.examples == 30
     assert second.reference == pytest.approx(35 / 40)
@@ -157,13 +157,13 @@ def test_accuracy_beside_the_largest_class_of_the_group_among_all_nodes() -> Non
     assert second.estimate.value == 1.0
 
 
-def test_a_class_has_the_true_positive_rate_minus_the_false_positive_rate() -> None:
-    """Class 0: 12 of 20 are named, and 8 of the 40 others: 0.6 - 0.2. Naming it always has 0."""
+def test_the_value_of_a_class_is_tpr_minus_fpr() -> None:
+    """12 of 20 nodes of class 0 are assigned to it, and 8 of the 40 others: 0.6 - 0.2. Always predicting it has 0."""
     y = np.concatenate([np.repeat([0, 1, 2], [20, 22, 18]), [0, 1, 2]])
     test = np.arange(60)
-    guess = np.concatenate([np.repeat([0, 1], [12, 8]), np.repeat([0, 1], [8, 32])])
+    predicted = np.concatenate([np.repeat([0, 1], [12, 8]), np.repeat([0, 1], [8, 32])])
     part = by_value("class", "s", y, ["a", "b", "c"])
-    first, second, third = node_groups(answers(guess, 3), secret_of(y, test), [part])
+    first, second, third = node_groups(answers(predicted, 3), secret_of(y, test), [part])
     assert (first.measure, first.examples, first.reference) == ("tpr_minus_fpr", 20, 0.0)
     assert first.estimate == share_difference((12, 8), (20, 40), 0.025 / 2)
     assert (second.examples, third.examples, third.estimate) == (22, 18, None), "18 are fewer than 20"
@@ -171,7 +171,7 @@ def test_a_class_has_the_true_positive_rate_minus_the_false_positive_rate() -> N
     assert [one.estimate.value for one in always if one.estimate] == [0.0, 0.0]
 
 
-def test_small_groups_are_counted_and_not_judged_nor_corrected_for() -> None:
+def test_small_groups_are_listed_but_neither_judged_nor_counted_for_the_correction() -> None:
     y = np.arange(100) % 2
     part = Partition("column", "school", [*ARTS, "few"], np.repeat([0, 1, 2, UNKNOWN], [30, 51, 19, 2]))
     found = node_groups(answers(y, 2), secret_of(np.append(y, [0, 1]), np.arange(100)), [part])
@@ -180,18 +180,18 @@ def test_small_groups_are_counted_and_not_judged_nor_corrected_for() -> None:
     assert (few.estimate, few.reference, few.margin) == (None, None, None)
     assert few.to_dict()["value"] is None
     assert judged(found) == 2
-    assert found[0].estimate == exact_share(30, 30, 0.025 / 2)
-    assert LEAST == 20
+    assert found[0].estimate == clopper_pearson(30, 30, 0.025 / 2)
+    assert MIN_EXAMPLES == 20
 
 
-def test_the_worst_group_has_the_largest_lower_end_above_its_reference() -> None:
+def test_the_worst_group_has_the_highest_lower_bound_above_its_reference() -> None:
     def group(name: str, value: float, half: float, reference: float) -> Group:
         estimate = Estimate(value, value - half, value + half)
         return Group("column", "school", name, "accuracy", 50, estimate, reference)
 
-    unsure, high, most = group("unsure", 0.95, 0.4, 0.5), group("high", 0.9, 0.05, 0.9), group("most", 0.7, 0.1, 0.5)
+    wide, high, most = group("wide", 0.95, 0.4, 0.5), group("high", 0.9, 0.05, 0.9), group("most", 0.7, 0.1, 0.5)
     few = Group("column", "school", "few", "accuracy", 5)
-    assert worst([few, unsure, high, most]) is most
+    assert worst([few, wide, high, most]) is most
     assert worst([few]) is None
     assert worst([]) is None
 
@@ -207,9 +207,9 @@ def leak_in_one_group(others: int) -> Audit:
     group = np.full(1500, 1)
     group[:40] = 0
     group[800:840] = 0
-    guess = np.where((test < 40) | (test % 2 == 0), coin[test], 1 - coin[test])
+    predicted = np.where((test < 40) | (test % 2 == 0), coin[test], 1 - coin[test])
     secret = secret_of(coin, test)
-    raw = Answers(answers(secret.val.y, 2), answers(guess, 2))
+    raw = Answers(answers(secret.val.y, 2), answers(predicted, 2))
     finding = Finding("embeddings", "a", ("z", "secrets"), secret, raw, 0.1)
     parts = [Partition("column", "school", ["xyz", "rest"], group)]
     if others:
@@ -217,17 +217,17 @@ def leak_in_one_group(others: int) -> Audit:
     return Audit(secret, [finding], {}, context=USEFUL, partitions=parts)
 
 
-def test_a_leak_in_one_group_is_hidden_by_the_headline_and_shown_by_the_worst_group() -> None:
+def test_the_worst_group_shows_a_leak_that_the_headline_hides() -> None:
     found = leak_in_one_group(0)
     assert found.strongest.headline.low < found.secret.chance, "the headline is at chance"
     assert Audit(found.secret, found.findings, {}, context=USEFUL).leak_reasons == ()
     assert found.worst_group is not None
     assert (found.worst_group.label, found.worst_group.examples) == ("school = xyz", 40)
-    assert found.worst_group.estimate == exact_share(40, 40, 0.025 / 2)
+    assert found.worst_group.estimate == clopper_pearson(40, 40, 0.025 / 2)
     assert found.verdict == "leaks"
     (sentence,) = found.leak_reasons
     assert sentence.startswith("a: accuracy 100.0 [89.6, 100.0] in the worst of 2 groups (by a column) is above")
-    assert "xyz" not in sentence, "a release's card quotes it"
+    assert "xyz" not in sentence, "the card of a release quotes it"
     assert "school" not in sentence
 
 
@@ -239,13 +239,13 @@ def test_more_groups_widen_every_interval() -> None:
     assert many.estimate.low == pytest.approx((0.025 / 10) ** (1 / 40))
 
 
-def test_where_the_worst_group_stands() -> None:
+def test_the_worst_group_on_the_terminal_and_in_the_file() -> None:
     found = leak_in_one_group(0)
     names = [name for name, _ in rows(found)]
-    assert names[:3] == ["strongest attack", "any attack on z alone", "worst group"]
-    said = rows(found)[2][1]
-    assert said.startswith("school = xyz: accuracy 100.0 [89.6, 100.0], guessing ")
-    assert said.endswith("40 test nodes, interval corrected for 2 groups")
+    assert names[:3] == ["strongest attack", "upper bound over all attacks", "worst group"]
+    line = rows(found)[2][1]
+    assert line.startswith("school = xyz: accuracy 100.0 [89.6, 100.0], chance ")
+    assert line.endswith("40 test nodes, interval corrected for 2 groups")
     written = found.to_dict()
     assert written["worst_group"] == written["groups"][0]
     assert set(written["worst_group"]) >= {"kind", "by", "group", "measure", "examples", "value", "ci", "reference"}
@@ -255,7 +255,7 @@ def test_where_the_worst_group_stands() -> None:
     assert any(line.startswith("│ school = rest") for line in text.splitlines())
 
 
-def test_class_names_cannot_steer_the_terminal() -> None:
+def test_control_characters_in_class_names_are_escaped() -> None:
     found = leak_in_one_group(0)
     part = replace(found.partitions[0], names=["\x1b[31m[bold]" + "x" * 500, "rest"])
     text = as_text(replace(found, partitions=[part]), 80)
@@ -272,7 +272,7 @@ def test_an_audit_without_partitions_has_no_groups() -> None:
 
 
 def alarms_in_noise(shares: tuple[float, ...]) -> int:
-    """Of 400 attacks that know how frequent the classes are and nothing else, how many have a group that leaks."""
+    """The number of 400 attacks with a leaking group; they know the class shares and nothing else."""
     random, alarms = np.random.default_rng(0), 0
     for _ in range(400):
         y, column = random.choice(4, 900, p=shares), random.integers(0, 8, 900)
@@ -287,10 +287,10 @@ def alarms_in_noise(shares: tuple[float, ...]) -> int:
 
 
 @pytest.mark.parametrize("shares", [(0.25, 0.25, 0.25, 0.25), (0.85, 0.05, 0.05, 0.05)])
-def test_noise_seldom_has_any_group_above_its_reference(
+def test_noise_rarely_has_any_group_above_its_reference(
     shares: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.5 % of 400 at most, with twice the deviation; with 2.5 % for each of the 15 groups it would be far more."""
+    """At most 2.5 % of 400, and two standard deviations; with 2.5 % for each of the 15 groups there are far more."""
     assert alarms_in_noise(shares) <= ALLOWED
     monkeypatch.setattr(groups, "FALSE_ALARMS", 15 * 0.025)
     assert alarms_in_noise(shares) > ALLOWED
@@ -304,7 +304,7 @@ def pairs_of(random: np.random.Generator, nodes: int, count: int) -> Queries:
     return Queries(index, np.repeat([1, 0], count))
 
 
-def test_a_pair_is_in_the_groups_of_both_ends_and_in_the_third_of_its_smaller_degree() -> None:
+def test_a_pair_is_in_the_groups_of_both_ends_and_in_the_degree_third_of_the_smaller() -> None:
     random = np.random.default_rng(0)
     test, score = pairs_of(random, 200, 300), random.normal(size=600)
     group = random.integers(0, 2, 200)
@@ -336,8 +336,8 @@ def test_groups_of_pairs_need_links_non_links_and_nodes() -> None:
     assert link_groups(score, only_links, [part])[1].estimate is None
 
 
-def test_where_classes_are_kept_pairs_are_compared_with_the_true_classes() -> None:
-    """The attack knows the classes and nothing else, so it is above one half and not above the classes."""
+def test_with_kept_classes_pairs_are_compared_with_the_true_classes() -> None:
+    """The attack knows only the classes: it is above one half, but not above the classes."""
     random = np.random.default_rng(0)
     y, group = random.integers(0, 3, 300), random.integers(0, 2, 300)
     test = pairs_of(random, 300, 400)
@@ -346,10 +346,10 @@ def test_where_classes_are_kept_pairs_are_compared_with_the_true_classes() -> No
     test.index[1, same] = [random.choice(by_class[value]) for value in y[test.index[0, same]]]
     score = (y[test.index[0]] == y[test.index[1]]).astype(float)
     part = Partition("column", "school", ARTS, group)
-    guessing = worst(link_groups(score, test, [part]))
-    assert guessing is not None
-    assert guessing.margin is not None
-    assert guessing.margin > 0.1
+    at_chance = worst(link_groups(score, test, [part]))
+    assert at_chance is not None
+    assert at_chance.margin is not None
+    assert at_chance.margin > 0.1
     partly = np.where(random.random(800) < 0.1, np.nan, score)
     for one in link_groups(score, test, [part], partly):
         assert one.compared_with == "true classes"
@@ -361,8 +361,8 @@ def test_where_classes_are_kept_pairs_are_compared_with_the_true_classes() -> No
     assert [(one.reference, one.compared_with) for one in backwards] == [(0.5, "guessing")] * 2
 
 
-def test_noise_seldom_has_any_group_of_links_above_one_half() -> None:
-    """Noise by node, so pairs that share a node go together."""
+def test_noise_rarely_has_any_group_of_links_above_one_half() -> None:
+    """Noise belongs to nodes, so pairs that share a node are correlated."""
     random, alarms = np.random.default_rng(0), 0
     for _ in range(400):
         test, z = pairs_of(random, 400, 300), random.normal(size=(400, 3))
@@ -372,7 +372,7 @@ def test_noise_seldom_has_any_group_of_links_above_one_half() -> None:
     assert alarms <= ALLOWED
 
 
-def test_an_audit_of_links_is_grouped_by_the_classes_that_are_kept(town: Data, town_split: gv.Split) -> None:
+def test_an_audit_of_links_is_grouped_by_the_kept_classes(town: Data, town_split: gv.Split) -> None:
     z = np.random.default_rng(0).normal(size=(1500, 8)).astype(np.float32)
     context, panel = Context(utility=Utility("coin", 0.8, 0.5, 500)), [links.Distance("cosine")]
     found = gv.audit(z, town, town_split, "links", attacks=panel, context=context, by=["labels"])
@@ -386,14 +386,14 @@ def test_an_audit_of_links_is_grouped_by_the_classes_that_are_kept(town: Data, t
     assert {one.compared_with for one in plain.groups} == {"guessing"}
     kept = Context(utility=Utility("labels", 0.8, 0.5, 500))
     beside = gv.audit(z, town, town_split, "links", attacks=panel, context=kept).groups
-    assert {one.compared_with for one in beside} == {"true classes"}, "like is linked with like"
+    assert {one.compared_with for one in beside} == {"true classes"}, "equal classes are linked more often"
 
 
 # ----- columns --------------------------------------------------------------------------------------------------------
 
 
 def test_an_audit_by_a_column(town: Data, town_split: gv.Split) -> None:
-    """The coin is written into the rows of one school in ten alone."""
+    """Only the rows of one of ten schools reveal the coin."""
     graph, random = town.clone(), np.random.default_rng(3)
     graph.school = torch.from_numpy(random.integers(0, 10, 1500))
     z = random.normal(size=(1500, 4)).astype(np.float32)
@@ -406,7 +406,7 @@ def test_an_audit_by_a_column(town: Data, town_split: gv.Split) -> None:
     assert any("in the worst of 15 groups (by a column)" in sentence for sentence in found.leak_reasons)
 
 
-def test_an_unknown_column_is_refused_with_those_that_exist(town: Data, town_split: gv.Split) -> None:
+def test_an_unknown_column_raises_an_error_with_the_available_ones(town: Data, town_split: gv.Split) -> None:
     z = np.random.default_rng(0).normal(size=(1500, 4))
     sentence = r"unknown column to group by 'coins': choose one of labels, coin, secret. Did you mean 'coin'\?"
     with pytest.raises(GraphveilError, match=sentence):
@@ -421,7 +421,7 @@ def test_an_unknown_column_is_refused_with_those_that_exist(town: Data, town_spl
 def test_the_command_line_takes_columns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Also one that is not read as an attribute, and one of numbers, in bins; the features stay as they are."""
+    """Also a column that is not an attribute, and a binned column of numbers; the features do not change."""
     random = np.random.default_rng(0)
     people = tmp_path / "people"
     people.mkdir()
@@ -442,17 +442,17 @@ def test_the_command_line_takes_columns(
         return int(left.value.code or 0), printed.out + printed.err
 
     out = tmp_path / "audit.json"
-    code, said = call("--by", "team", "--by", "age", "--bins", "age=3")
-    assert code == 0, said
+    code, output = call("--by", "team", "--by", "age", "--bins", "age=3")
+    assert code == 0, output
     written = json.loads(out.read_text())
     assert list(dict.fromkeys(one["by"] for one in written["groups"])) == ["gender", "degree", "team", "age"]
     assert [one["group"] for one in written["groups"] if one["by"] == "team"] == ["t0", "t1"]
     assert len([one for one in written["groups"] if one["by"] == "age"]) == 3
-    assert "worst group" in said
+    assert "worst group" in output
     plain = tmp_path / "plain.json"
     out, before = plain, written
     assert call()[0] == 0
     assert json.loads(plain.read_text())["origin"] == before["origin"], "neither split nor embeddings depend on --by"
-    code, said = call("--by", "salary")
+    code, output = call("--by", "salary")
     assert code == 2
-    assert "unknown column to group by 'salary': choose one of gender, age, team" in " ".join(said.split())
+    assert "unknown column to group by 'salary': choose one of gender, age, team" in " ".join(output.split())

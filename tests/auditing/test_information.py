@@ -1,4 +1,4 @@
-"""Against known answers: channels whose mutual information can be written down or integrated."""
+"""Mutual information of channels for which it is known or can be integrated."""
 
 import numpy as np
 import pytest
@@ -43,19 +43,19 @@ def test_two_gaussians(distance: float) -> None:
     y = random.integers(0, 2, COUNT)
     z = random.normal(size=COUNT) + distance * (y - 0.5)
 
-    def surprise(at: float) -> float:
+    def integrand(at: float) -> float:
         density = 0.5 * norm.pdf(at, -distance / 2) + 0.5 * norm.pdf(at, distance / 2)
         return -float(density * np.log(density))
 
-    truth = quad(surprise, -12, 12)[0] - 0.5 * np.log(2 * np.pi * np.e)
-    found = estimates(7.0 * z, y)  # seven times too sure, or too unsure: set right on the validation part
+    truth = quad(integrand, -12, 12)[0] - 0.5 * np.log(2 * np.pi * np.e)
+    found = estimates(7.0 * z, y)  # seven times too confident: calibrated on the validation part
     assert found.lower.estimate.covers(truth)
     assert found.lower.estimate.value == pytest.approx(truth, abs=0.02)
     assert found.vclub.estimate.value == pytest.approx(distance**2 / 4, rel=0.05), "E[(y - 1/2) distance z]"
     assert found.lower.doubt == ""
 
 
-def test_noise_tells_nothing() -> None:
+def test_noise_has_no_information() -> None:
     random = np.random.default_rng(2)
     y = random.integers(0, 3, COUNT)
     found = estimates(np.log(random.dirichlet(np.ones(3), COUNT)), y)
@@ -72,15 +72,15 @@ def test_perfect_answers_are_clipped_at_the_entropy() -> None:
     assert "above the entropy" in found.vclub.doubt
 
 
-def test_what_cannot_be_trusted_says_so() -> None:
+def test_unreliable_estimates_have_a_doubt() -> None:
     y = np.arange(60) % 2
-    assert "only 30 examples" in estimates(y.astype(float), y).lower.doubt
+    assert "only 30 test examples" in estimates(y.astype(float), y).lower.doubt
     y = np.arange(4000) % 2
     assert "same answer" in estimates(np.zeros(4000), y).vclub.doubt
     wrong = np.where(np.arange(4000) < 2000, 3.0 * (2 * y - 1), -3.0 * (2 * y - 1))
-    turned = estimates(wrong, y)  # right on the validation part and wrong on the test part
-    assert turned.lower.estimate.value == 0
-    assert "surer than it is right" in turned.lower.doubt
+    reversed_ = estimates(wrong, y)  # right on the validation part and wrong on the test part
+    assert reversed_.lower.estimate.value == 0
+    assert "overconfident" in reversed_.lower.doubt
 
 
 def test_pairs_that_share_a_node_widen_the_interval() -> None:
@@ -104,40 +104,40 @@ def test_calibration_finds_slope_and_shift() -> None:
     assert found.shift[1] - found.shift[0] == pytest.approx(-1, abs=0.05)
 
 
-def test_of_several_answers_those_that_tell_nothing_get_no_weight() -> None:
+def test_answers_without_information_get_no_weight() -> None:
     random = np.random.default_rng(5)
     score, noise = random.normal(size=50_000), random.normal(size=50_000)
     y = (random.random(50_000) < 1 / (1 + np.exp(-2 * score))).astype(np.int64)
     found = combine([noise, score, -score], y)
     assert found.slopes[0] < 0.03
     assert found.slopes[1] == pytest.approx(2, abs=0.1)
-    assert found.slopes[2] == 0, "an answer is not turned round"
+    assert found.slopes[2] == 0, "weights are not negative"
     assert np.allclose(combine([score], y)([score]), calibrate(score, y)(score), atol=1e-3)
 
 
-def test_one_confident_error_does_not_undo_a_leak_that_is_nearly_whole() -> None:
-    """All 500 known answers are right and surer than any slope could say; two of 1,000 others are wrong."""
+def test_a_confident_error_does_not_hide_a_nearly_complete_leak() -> None:
+    """All 500 known answers are right and very confident; two of 1,000 test answers are wrong."""
     random = np.random.default_rng(0)
-    known, asked = random.integers(0, 2, 500), random.integers(0, 2, 1000)
-    said = np.where(np.arange(1000) < 2, 1 - asked, asked)
+    known, test = random.integers(0, 2, 500), random.integers(0, 2, 1000)
+    predicted = np.where(np.arange(1000) < 2, 1 - test, test)
 
-    def sure(classes: np.ndarray) -> np.ndarray:
+    def confident(classes: np.ndarray) -> np.ndarray:
         return np.where(np.arange(2) == classes[:, None], 0.0, -14.0)
 
-    told = information(sure(said), asked, (sure(known), known), None)
-    assert told.lower.estimate.value > 0.65
-    assert told.lower.estimate.high <= told.entropy
+    found = information(confident(predicted), test, (confident(known), known), None)
+    assert found.lower.estimate.value > 0.65
+    assert found.lower.estimate.high <= found.entropy
 
 
 @pytest.mark.parametrize("distance", [0.3, 0.7, 1.5, 3.0, 6.0])
 def test_the_lower_bound_of_the_true_posterior_is_the_information(distance: float) -> None:
-    """Of two normal distributions so far apart; the truth is integrated."""
+    """For two normal distributions at this distance; the truth is integrated."""
     random = np.random.default_rng(1)
     y = random.integers(0, 2, 60_000)
     odds = distance * (random.standard_normal(60_000) + distance * (y - 0.5))
-    answers = np.stack([np.zeros(60_000), 3 * odds + 1], axis=1)  # too sure, and shifted
+    answers = np.stack([np.zeros(60_000), 3 * odds + 1], axis=1)  # too confident, and shifted
     points = np.linspace(-12, 12, 20_001) + distance / 2
     density = np.exp(-((points - distance / 2) ** 2) / 2) / np.sqrt(2 * np.pi)
     truth = np.log(2) - np.trapezoid(density * np.log1p(np.exp(-distance * points)), points)
-    told = information(answers[:40_000], y[:40_000], (answers[40_000:], y[40_000:]), None)
-    assert told.lower.estimate.value == pytest.approx(truth, rel=0.1)
+    found = information(answers[:40_000], y[:40_000], (answers[40_000:], y[40_000:]), None)
+    assert found.lower.estimate.value == pytest.approx(truth, rel=0.1)

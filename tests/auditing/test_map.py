@@ -1,38 +1,38 @@
-"""The picture of embeddings: the same points on both sides, whatever the embeddings are like."""
+"""The map of embeddings: the same points before and after, for all kinds of embeddings."""
 
 import numpy as np
 import pytest
 from torch_geometric.data import Data
 
 import graphveil as gv
+from graphveil.auditing import Context
 from graphveil.auditing.map import POINTS, draw
 from graphveil.auditing.panel import resolve_secret
-from graphveil.auditing.result import Context
 
 
 @pytest.mark.parametrize("secret", ["labels", "links"])
 def test_points_and_their_secrets(graph: Data, split: gv.Split, secret: str) -> None:
     z = np.random.default_rng(0).normal(size=(1800, 6))
-    asked = resolve_secret(secret, graph, split, 0, Context())
-    found = draw(asked, z, before=z + 1)
+    attacked = resolve_secret(secret, graph, split, 0, Context())
+    found = draw(attacked, z, before=z + 1)
     assert found is not None
     assert found["of"] == ("pairs" if secret == "links" else "nodes")
     counts = {len(found["class"]), *(len(found[side][axis]) for side in ("before", "after") for axis in "xy")}
     assert counts == {POINTS}
     assert max(found["class"]) < len(found["names"])
-    assert found == draw(asked, z, before=z + 1), "the same again"
+    assert found == draw(attacked, z, before=z + 1), "the map is deterministic"
 
 
 @pytest.mark.parametrize("z", [np.zeros((1800, 3)), np.arange(1800.0)[:, None], np.ones((1800, 1))])
-def test_embeddings_without_a_plane_are_drawn_all_the_same(graph: Data, split: gv.Split, z: np.ndarray) -> None:
+def test_embeddings_of_rank_below_two_have_a_map(graph: Data, split: gv.Split, z: np.ndarray) -> None:
     found = draw(resolve_secret("labels", graph, split, 0, Context()), z)
     assert found is not None
     assert np.isfinite(found["after"]["x"]).all()
 
 
-def test_too_few_points_are_no_picture() -> None:
+def test_too_few_points_have_no_map() -> None:
     club = gv.load("karate")
     parts = gv.Split.proportional(club, 0)
-    asked = resolve_secret("labels", club, parts, 0, Context())
+    attacked = resolve_secret("labels", club, parts, 0, Context())
     z = np.random.default_rng(0).normal(size=(34, 3))
-    assert (draw(asked, z) is None) == (len(asked.test.y) < 5)
+    assert (draw(attacked, z) is None) == (len(attacked.test.y) < 5)

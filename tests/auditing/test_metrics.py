@@ -1,4 +1,4 @@
-"""Values as scikit-learn has them, and intervals that cover as often as they say."""
+"""The metrics agree with scikit-learn, and their intervals cover as often as stated."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from sklearn.metrics import average_precision_score, balanced_accuracy_score, f1
 from graphveil.auditing.metrics import accuracy, auc, balanced_accuracy, macro_f1, mean, precision_and_rates, wilson
 
 
-def pairs_of_strangers(count: int) -> np.ndarray:
+def disjoint_pairs(count: int) -> np.ndarray:
     """Pairs that share no node."""
     return np.arange(2 * count).reshape(2, count)
 
@@ -17,8 +17,8 @@ def test_link_metrics_are_those_of_scikit_learn(levels: int) -> None:
     random = np.random.default_rng(levels)
     y = np.repeat([1, 0], [300, 1200])
     score = np.floor(levels * (random.random(1500) * 0.7 + 0.3 * y)) / levels
-    found = {"auc": auc(score, y, pairs_of_strangers(1500))}
-    found |= precision_and_rates(score, y, pairs_of_strangers(1500))
+    found = {"auc": auc(score, y, disjoint_pairs(1500))}
+    found |= precision_and_rates(score, y, disjoint_pairs(1500))
     assert found["auc"].value == pytest.approx(roc_auc_score(y, score), abs=1e-12)
     assert found["average_precision"].value == pytest.approx(average_precision_score(y, score), abs=1e-12)
     fpr, tpr, _ = roc_curve(y, score, drop_intermediate=False)
@@ -30,7 +30,7 @@ def test_link_metrics_are_those_of_scikit_learn(levels: int) -> None:
 
 def test_a_rate_below_one_non_link_is_left_out() -> None:
     y = np.repeat([1, 0], 99)
-    found = precision_and_rates(np.arange(198.0), y, pairs_of_strangers(198))
+    found = precision_and_rates(np.arange(198.0), y, disjoint_pairs(198))
     assert set(found) == {"average_precision"}
 
 
@@ -38,17 +38,17 @@ def test_node_metrics_are_those_of_scikit_learn() -> None:
     random = np.random.default_rng(0)
     y = random.choice(4, 400, p=[0.5, 0.3, 0.15, 0.05])
     log_p = np.log(random.dirichlet(np.ones(4), 400) + 0.8 * np.eye(4)[y])
-    guess = log_p.argmax(axis=1)
+    predicted = log_p.argmax(axis=1)
     found = {function: function(log_p, y) for function in (accuracy, balanced_accuracy, macro_f1)}
-    assert found[accuracy].value == pytest.approx((guess == y).mean())
-    assert found[balanced_accuracy].value == pytest.approx(balanced_accuracy_score(y, guess))
-    assert found[macro_f1].value == pytest.approx(f1_score(y, guess, average="macro"))
+    assert found[accuracy].value == pytest.approx((predicted == y).mean())
+    assert found[balanced_accuracy].value == pytest.approx(balanced_accuracy_score(y, predicted))
+    assert found[macro_f1].value == pytest.approx(f1_score(y, predicted, average="macro"))
     for estimate in found.values():
         assert estimate.low < estimate.value < estimate.high
 
 
-def test_a_constant_answer_about_a_rare_class_is_no_certainty() -> None:
-    """Sixteen of a thousand: that none of them was named does not say that none ever would be."""
+def test_a_rare_class_with_a_constant_answer_has_an_interval() -> None:
+    """No example of a class with 16 of 1,000 examples is recalled, but the true recall may be above 0."""
     y = (np.arange(1000) < 16).astype(np.int64)
     found = balanced_accuracy(np.tile([0.0, -1.0], (1000, 1)), y)
     assert found.value == 0.5
@@ -56,14 +56,14 @@ def test_a_constant_answer_about_a_rare_class_is_no_certainty() -> None:
 
 
 @pytest.mark.parametrize("rare", [5, 40, 300])
-def test_the_balanced_interval_covers_a_guesser(rare: int) -> None:
+def test_the_balanced_interval_covers_the_chance_level(rare: int) -> None:
     random = np.random.default_rng(rare)
     y = (np.arange(600) < rare).astype(np.int64)
     covered = [balanced_accuracy(random.normal(size=(600, 2)), y).covers(0.5) for _ in range(500)]
     assert np.mean(covered) >= 0.92
 
 
-def test_many_classes_cost_little() -> None:
+def test_many_classes_need_little_memory() -> None:
     import tracemalloc
 
     random = np.random.default_rng(0)
@@ -80,40 +80,40 @@ def test_the_interval_of_the_average_precision_covers() -> None:
     big = np.repeat([1, 0], 100_000)
     truth = average_precision_score(big, random.normal(size=200_000) + big)
     found = [
-        precision_and_rates(random.normal(size=400) + y, y, pairs_of_strangers(400))["average_precision"]
+        precision_and_rates(random.normal(size=400) + y, y, disjoint_pairs(400))["average_precision"]
         for _ in range(150)
     ]
     assert 0.88 <= np.mean([one.covers(truth) for one in found]) <= 0.99
 
 
 def test_wilson_by_hand() -> None:
-    """Eight of ten: the textbook's (0.490, 0.943)."""
+    """Eight of ten: (0.490, 0.943) in textbooks."""
     share = wilson(8, 10)
     assert [share.low, share.high] == pytest.approx([0.4902, 0.9433], abs=1e-4)
     assert wilson(0, 20).low == 0
     assert wilson(20, 20).high == 1
 
 
-def test_perfect_order_leaves_room_for_what_was_not_seen() -> None:
+def test_a_perfect_auc_has_an_interval() -> None:
     y = np.repeat([1, 0], 60)
-    found = auc(y.astype(float), y, pairs_of_strangers(120))
+    found = auc(y.astype(float), y, disjoint_pairs(120))
     assert (found.value, found.low, found.high) == (1.0, 0.95, 1.0)
 
 
 @pytest.mark.parametrize("shift", [0.0, 1.5])
-def test_the_auc_interval_covers_nineteen_times_in_twenty(shift: float) -> None:
+def test_the_auc_interval_covers_in_95_percent(shift: float) -> None:
     from scipy.special import ndtr
 
     random, y = np.random.default_rng(1), np.repeat([1, 0], 150)
     truth = ndtr(shift / np.sqrt(2))
-    covered = [auc(random.normal(size=300) + shift * y, y, pairs_of_strangers(300)).covers(truth) for _ in range(1000)]
+    covered = [auc(random.normal(size=300) + shift * y, y, disjoint_pairs(300)).covers(truth) for _ in range(1000)]
     assert 0.93 <= np.mean(covered) <= 0.97
 
 
 def test_pairs_that_share_nodes_widen_the_interval() -> None:
-    """Scores that are mere node effects of hubs: forgetting who shares a node would cover far too rarely."""
+    """Scores are effects of nodes, some of which are hubs: an interval that ignores shared nodes covers too rarely."""
     random, y = np.random.default_rng(2), np.repeat([1, 0], 200)
-    covered, forgotten = [], []
+    covered, ignored = [], []
     for _ in range(400):
         hubs = np.stack([random.integers(0, 20, 200), random.integers(20, 2000, 200)])
         others = random.integers(0, 2000, (2, 200))
@@ -121,8 +121,8 @@ def test_pairs_that_share_nodes_widen_the_interval() -> None:
         effect = random.normal(size=2000)
         score = effect[pairs[0]] + effect[pairs[1]]
         covered.append(auc(score, y, pairs).covers(0.5))
-        forgotten.append(auc(score, y, pairs_of_strangers(400)).covers(0.5))
-    assert np.mean(forgotten) < 0.75
+        ignored.append(auc(score, y, disjoint_pairs(400)).covers(0.5))
+    assert np.mean(ignored) < 0.75
     assert np.mean(covered) > 0.85
 
 

@@ -1,4 +1,4 @@
-"""Is the audit strong, and does it cry wolf? On the paper's graphs, against tuned opponents, and on noise. Slow."""
+"""The power of the audit and its false alarms: the paper's graphs, tuned opponents, and noise. Slow."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -21,14 +21,15 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.auditing import Audit, Effort, links, nodes
-from graphveil.auditing.finding import Finding, together
-from graphveil.auditing.panel import Task, run
+from graphveil.auditing.finding import Finding, ensemble
+from graphveil.auditing.pairs import geometry
 from graphveil.auditing.secret import LinkSecret, NodeSecret, link_secret, node_secret
+from graphveil.auditing.tasks import Task, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600), pytest.mark.filterwarnings("ignore")]
 
 TEN_MINUTES = 600
-NOISES = 200
+TRIALS = 200
 
 
 # ----- power ----------------------------------------------------------------------------------------------------------
@@ -55,26 +56,26 @@ def test_the_links_of_an_unprotected_encoder(unprotected: tuple[str, Data, gv.Sp
 def test_the_predicted_class_alone(unprotected: tuple[str, Data, gv.Split, gv.Veil, np.ndarray]) -> None:
     name, graph, split, veil, _ = unprotected
     head = veil.modules_["utility"].cpu().eval()
-    guess = head(veil.transform(graph, split)).argmax(dim=1).numpy()
-    found = gv.audit(np.eye(guess.max() + 1)[guess], graph, split, "links")
+    predicted = head(veil.transform(graph, split)).argmax(dim=1).numpy()
+    found = gv.audit(np.eye(predicted.max() + 1)[predicted], graph, split, "links")
     print(f"{name}, predicted class: {found.strongest.headline}")  # noqa: T201
     assert found.strongest.headline.value >= {"cora": 0.87, "citeseer": 0.87, "pubmed": 0.75}[name]
 
 
 def test_labels_from_raw_features() -> None:
     graph = gv.load("cora")
-    readings = []
+    accuracies = []
     for seed in range(3):
         split = gv.Split.paper(graph, seed)
         found = gv.audit(np.random.default_rng(0).normal(size=(2708, 2)), graph, split, "labels")
         few = [finding for finding in found.controls["raw features"] if finding.attack.endswith("few")]
-        readings.append(max(few, key=lambda finding: finding.validation.value).headline.value)
-    print(f"raw cora features, 20 a class: {readings}")  # noqa: T201
-    assert min(readings) >= 0.57
+        accuracies.append(max(few, key=lambda finding: finding.validation.value).headline.value)
+    print(f"raw cora features, 20 per class: {accuracies}")  # noqa: T201
+    assert min(accuracies) >= 0.57
 
 
-def test_quick_reads_as_much_of_the_labels(unprotected: tuple[str, Data, gv.Split, gv.Veil, np.ndarray]) -> None:
-    """Of encoders trained for links, without and with protection."""
+def test_the_quick_panel_is_as_accurate_on_labels(unprotected: tuple[str, Data, gv.Split, gv.Veil, np.ndarray]) -> None:
+    """On encoders trained for links, without and with protection."""
     name, graph, *_ = unprotected
     split = gv.Split.paper(graph, 0)
     for tradeoff in (1.0, 0.5):
@@ -88,7 +89,7 @@ def test_quick_reads_as_much_of_the_labels(unprotected: tuple[str, Data, gv.Spli
 
 
 def opponents(random: np.random.Generator) -> Iterator[Any]:
-    """Classifiers of other makers, drawn from wide ranges without end."""
+    """Endless classifiers of other libraries, with settings drawn from wide ranges."""
     while True:
         state = int(random.integers(2**31))
         yield make_pipeline(
@@ -118,14 +119,14 @@ def opponents(random: np.random.Generator) -> Iterator[Any]:
         yield make_pipeline(StandardScaler(), KNeighborsClassifier(int(randint(1, 60).rvs(random_state=state))))
 
 
-def best_opponent(taught: tuple[Any, Any], val: tuple[Any, Any], score: Callable[[Any, Any, Any], float]) -> Any:
+def best_opponent(train: tuple[Any, Any], val: tuple[Any, Any], score: Callable[[Any, Any, Any], float]) -> Any:
     """Ten minutes of random search, chosen on the validation part; kernel machines see at most 8,000 rows."""
     random, best, best_score = np.random.default_rng(0), None, -np.inf
     until = time.monotonic() + TEN_MINUTES
     for candidate in opponents(random):
         if time.monotonic() > until:
             break
-        x, y = taught
+        x, y = train
         if isinstance(candidate[-1] if hasattr(candidate, "steps") else candidate, SVC) and len(y) > 8000:
             some = random.choice(len(y), 8000, replace=False)
             x, y = x[some], y[some]
@@ -142,23 +143,23 @@ def area(model: Any, x: Any, y: Any) -> float:
 
 @pytest.mark.parametrize("name", ["cora", "citeseer", "pubmed"])
 @pytest.mark.parametrize("secret", ["labels", "links"])
-def test_nothing_tuned_for_ten_minutes_reads_a_point_more(name: str, secret: str) -> None:
-    """On half-protected embeddings, where a leak is there but hard to find."""
+def test_an_opponent_tuned_for_ten_minutes_is_at_most_one_point_better(name: str, secret: str) -> None:
+    """On half-protected embeddings, whose leak is hard to find."""
     graph = gv.load(name)
     edges = "train" if secret == "labels" else "all"
     split = gv.Split.paper(graph, 0, message_edges=edges)  # type: ignore[arg-type]
     utility = "links" if secret == "labels" else "labels"
     z = gv.Veil(utility, secret, tradeoff=0.7).fit(graph, split).transform(graph, split).numpy()
     found = gv.audit(z, graph, split, secret)
-    asked = found.secret
-    if isinstance(asked, NodeSecret):
-        known, val, test = ((z[part.index], part.y) for part in (asked.known["all"], asked.val, asked.test))
+    attacked = found.secret
+    if isinstance(attacked, NodeSecret):
+        known, val, test = ((z[part.index], part.y) for part in (attacked.known["all"], attacked.val, attacked.test))
         model = best_opponent(known, val, lambda model, x, y: float(model.score(x, y)))
-        both = asked.known["all"].concat(asked.val)
+        both = attacked.known["all"].concat(attacked.val)
         opponent = float(clone(model).fit(z[both.index], both.y).score(*test))
     else:
-        rows = links.geometry(z.astype(np.float32))
-        known, val, test = ((rows(part.index), part.y) for part in (asked.known, asked.val, asked.test))
+        rows = geometry(z.astype(np.float32))
+        known, val, test = ((rows(part.index), part.y) for part in (attacked.known, attacked.val, attacked.test))
         opponent = area(best_opponent(known, val, area), *test)
     print(f"{name} {secret}: {found.strongest.attack} {found.strongest.headline}, opponent {opponent:.4f}")  # noqa: T201
     assert opponent - found.strongest.headline.value <= 0.01
@@ -173,13 +174,13 @@ def on_noise(secret: NodeSecret | LinkSecret, seed: int) -> bool:
     panel = links.panel(secret) if isinstance(secret, LinkSecret) else nodes.panel()
     tasks = [Task("embeddings", attack, z) for attack in panel if "graph" not in attack.needs]
     findings: list[Finding] = run(tasks, secret, seed, Effort())[0]
-    found = Audit(secret, [*findings, *together(findings)], {})
+    found = Audit(secret, [*findings, *ensemble(findings)], {})
     return not found.strongest.headline.covers(secret.chance)
 
 
 @pytest.mark.parametrize("name", ["coin", "links"])
-def test_noise_raises_an_alarm_about_once_in_twenty(name: str) -> None:
-    """Each noise with a coin and a graph of its own."""
+def test_noise_raises_an_alarm_in_about_5_percent(name: str) -> None:
+    """Each trial has its own noise, coin and graph."""
     import torch
 
     def once(seed: int) -> bool:
@@ -190,6 +191,6 @@ def test_noise_raises_an_alarm_about_once_in_twenty(name: str) -> None:
         secret = link_secret(graph, split, seed) if name == "links" else node_secret(graph, split, name, seed)
         return on_noise(secret, seed)
 
-    alarms = Parallel(n_jobs=2)(delayed(once)(seed) for seed in range(NOISES))
-    print(f"{name}: {100 * np.mean(alarms):.1f} % of {NOISES} noises raise an alarm")  # noqa: T201
+    alarms = Parallel(n_jobs=2)(delayed(once)(seed) for seed in range(TRIALS))
+    print(f"{name}: {100 * np.mean(alarms):.1f} % of {TRIALS} trials raise an alarm")  # noqa: T201
     assert 0.01 <= np.mean(alarms) <= 0.09

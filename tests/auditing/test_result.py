@@ -1,4 +1,4 @@
-"""What is derived from raw answers: the choice of the strongest, flags, verdict, files."""
+"""What an audit derives from raw answers: the strongest attack, flags, the verdict, files."""
 
 import hashlib
 import json
@@ -14,8 +14,8 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.auditing import Answers, Audit, Context, Effort, Finding, Utility, links, nodes
-from graphveil.auditing.finding import together
-from graphveil.auditing.panel import raw_features
+from graphveil.auditing.controls import raw_features
+from graphveil.auditing.finding import ensemble
 from graphveil.auditing.secret import NodeSecret, node_secret
 from graphveil.data import UNKNOWN
 from graphveil.errors import GraphveilError
@@ -34,37 +34,37 @@ def secret(town: Data, town_split: gv.Split) -> NodeSecret:
 
 
 def finding(secret: NodeSecret, name: str, val: float, test: float) -> Finding:
-    """One that is right on the first `val` and `test` shares."""
+    """A finding that is right on the first `val` and `test` shares of both parts."""
 
     def answers(y: np.ndarray, right: float) -> np.ndarray:
-        guess = np.where(np.arange(len(y)) < right * len(y), y, 1 - y)
-        return np.log(0.01 + 0.98 * np.eye(2)[guess])
+        predicted = np.where(np.arange(len(y)) < right * len(y), y, 1 - y)
+        return np.log(0.01 + 0.98 * np.eye(2)[predicted])
 
     raw = Answers(answers(secret.val.y, val), answers(secret.test.y, test))
     return Finding("embeddings", name, ("z", "secrets"), secret, raw, 0.1)
 
 
-def test_the_strongest_is_chosen_on_validation_and_reported_on_test(secret: NodeSecret) -> None:
-    lucky, strong = finding(secret, "lucky", 0.6, 0.9), finding(secret, "strong", 0.8, 0.7)
-    found = Audit(secret, [lucky, strong], {}, context=USEFUL)
+def test_the_strongest_attack_is_chosen_on_validation_and_reported_on_test(secret: NodeSecret) -> None:
+    weak, strong = finding(secret, "weak", 0.6, 0.9), finding(secret, "strong", 0.8, 0.7)
+    found = Audit(secret, [weak, strong], {}, context=USEFUL)
     assert found.strongest is strong
     assert found.strongest.headline.value == pytest.approx(0.7, abs=1e-3)
-    assert [attack["attack"] for attack in found.to_dict()["attacks"]] == ["lucky", "strong"]
+    assert [attack["attack"] for attack in found.to_dict()["attacks"]] == ["weak", "strong"]
 
 
-def test_who_holds_the_public_graph_has_a_line_of_its_own(secret: NodeSecret) -> None:
+def test_attackers_with_the_public_graph_are_reported_apart(secret: NodeSecret) -> None:
     z, graph = finding(secret, "z", 0.5, 0.5), replace(finding(secret, "gnn", 0.9, 0.9), needs=("z", "graph"))
     alone = replace(finding(secret, "alone", 0.85, 0.85), subject="public graph", needs=("graph",))
     found = Audit(secret, [z, graph], {"public graph": [alone]}, context=USEFUL)
     assert found.strongest is z
     assert found.with_graph is graph
     assert found.to_dict()["with_public_graph"]["excess"]["value"] == pytest.approx(0.05, abs=2e-3)
-    assert found.verdict == "leaks", "z adds five points to what the graph tells"
+    assert found.verdict == "leaks", "z adds five points to the public graph"
     assert [sentence.split(":")[0] for sentence in found.leak_reasons] == ["gnn"]
 
 
-def test_whoever_reads_much_on_the_test_part_counts_though_another_was_chosen(secret: NodeSecret) -> None:
-    """In 750 tosses the luckiest of 20 is right 5.5 points above chance: 3.02 deviations of 1.83."""
+def test_another_attack_is_a_reason_if_it_is_significant_after_correction(secret: NodeSecret) -> None:
+    """With 750 test nodes and 20 attacks, significance starts 5.5 points above chance: 3.02 standard errors of 1.83."""
     chosen = [finding(secret, f"at chance {number}", 0.6, 0.5) for number in range(19)]
     assert len(secret.test.y) == 750
     for above, verdict in ((0.045, "protected"), (0.065, "leaks")):
@@ -73,6 +73,7 @@ def test_whoever_reads_much_on_the_test_part_counts_though_another_was_chosen(se
         assert found.verdict == verdict
         accuracy = [sentence for sentence in found.leak_reasons if ": accuracy" in sentence]
         assert [sentence.split(":")[0] for sentence in accuracy] == (["other"] if verdict == "leaks" else [])
+        assert all(sentence.endswith(", significant for the best of 20 attacks (Bonferroni)") for sentence in accuracy)
 
 
 def test_the_verdict(secret: NodeSecret) -> None:
@@ -83,8 +84,8 @@ def test_the_verdict(secret: NodeSecret) -> None:
     assert Audit(secret, [finding(secret, "a", 0.5, 0.5)], {}, context=USEFUL).verdict == "protected"
 
 
-def test_a_leak_of_rare_classes_is_one_though_accuracy_does_not_show_it(town: Data, town_split: gv.Split) -> None:
-    """Nine in ten have class 0, and the others stand out a little: naming 0 is right as often as any attack."""
+def test_a_leak_of_a_rare_class_that_the_accuracy_does_not_show(town: Data, town_split: gv.Split) -> None:
+    """90 % of the nodes have class 0, and the others differ slightly: no attack beats the chance level."""
     graph = town.clone()
     random = np.random.default_rng(0)
     rare = random.random(1500) < 0.1
@@ -103,7 +104,7 @@ def names(found: Audit) -> set[str]:
     return {flag.name for flag in found.flags}
 
 
-def test_every_flag_forbids_the_word_protected(town: Data, town_split: gv.Split, secret: NodeSecret) -> None:
+def test_every_flag_rules_out_protected(town: Data, town_split: gv.Split, secret: NodeSecret) -> None:
     chance = finding(secret, "a", 0.5, 0.5)
     constant = replace(
         chance, answers=Answers(*(np.tile(np.log([0.6, 0.4]), (len(part.y), 1)) for part in (secret.val, secret.test)))
@@ -131,7 +132,7 @@ def test_every_flag_forbids_the_word_protected(town: Data, town_split: gv.Split,
         assert found.verdict == "flagged"
 
 
-def test_a_leak_is_one_though_something_is_flagged_too(secret: NodeSecret) -> None:
+def test_an_audit_with_flags_can_leak(secret: NodeSecret) -> None:
     assert Audit(secret, [finding(secret, "a", 0.9, 0.9)], {}).verdict == "leaks"
 
 
@@ -143,8 +144,8 @@ def test_a_class_with_few_test_examples_is_flagged(town: Data, town_split: gv.Sp
     assert any("one class" in flag.sentence for flag in found.flags if flag.name == "too few examples")
 
 
-def test_links_beyond_their_classes_are_a_leak_below_the_floor_too(town: Data, town_split: gv.Split) -> None:
-    """Linked nodes share a place that has nothing to do with their classes."""
+def test_a_class_matched_auc_above_chance_is_a_leak(town: Data, town_split: gv.Split) -> None:
+    """Linked nodes are close, independently of their classes."""
     source, target = town.edge_index.numpy()
     z = noise(1, columns=30).astype(np.float64)
     total = np.zeros_like(z)
@@ -157,19 +158,19 @@ def test_links_beyond_their_classes_are_a_leak_below_the_floor_too(town: Data, t
     assert found.verdict == "leaks"
 
 
-def test_the_floor_is_of_the_classes_that_are_kept(town: Data, town_split: gv.Split) -> None:
+def test_the_floor_uses_the_kept_classes(town: Data, town_split: gv.Split) -> None:
     context = Context(utility=Utility("coin", 0.8, 0.5, 500))
     panel = [links.Distance("cosine")]
     of_coin = gv.audit(noise(1), town, town_split, "links", attacks=panel, context=context).floor
     of_labels = gv.audit(noise(1), town, town_split, "links", attacks=panel).floor
     assert of_coin is not None
     assert of_labels is not None
-    assert of_coin.covers(0.5), "a coin tells no links"
+    assert of_coin.covers(0.5), "a coin does not predict links"
     assert of_labels.low > 0.6
 
 
-def test_the_floor_passes_over_nodes_of_unknown_class(town: Data, town_split: gv.Split) -> None:
-    """As some of Citeseer's are."""
+def test_the_floor_ignores_nodes_of_unknown_class(town: Data, town_split: gv.Split) -> None:
+    """As in Citeseer."""
     graph = town.clone()
     graph.y[town_split.spare_nodes[:5]] = UNKNOWN
     graph.y[town_split.test_nodes[:20]] = UNKNOWN
@@ -180,7 +181,7 @@ def test_the_floor_passes_over_nodes_of_unknown_class(town: Data, town_split: gv
     assert partly.value == pytest.approx(known.value, abs=0.02)
 
 
-def test_an_attack_of_ones_own_need_not_answer_matched_pairs(town: Data, town_split: gv.Split) -> None:
+def test_an_attack_of_the_caller_need_not_answer_matched_pairs(town: Data, town_split: gv.Split) -> None:
     class Own:
         name, needs, cost = "own", ("z",), 1.0
 
@@ -200,23 +201,23 @@ def test_an_attack_of_ones_own_need_not_answer_matched_pairs(town: Data, town_sp
         gv.audit(noise(1), town, town_split, "links", attacks=[Own(3)])
 
 
-def test_controls_are_run_and_their_names_are_their_own(town: Data, town_split: gv.Split) -> None:
+def test_controls_run_and_have_no_reserved_names(town: Data, town_split: gv.Split) -> None:
     found = gv.audit(noise(1), town, town_split, "coin", attacks="quick", controls={"other": noise(2)})
     assert set(found.controls) == {"other"}
-    with pytest.raises(GraphveilError, match="'raw features', which is taken"):
+    with pytest.raises(GraphveilError, match="'raw features', which is reserved"):
         gv.audit(noise(1), town, town_split, "coin", attacks="quick", controls={"raw features": noise(2)})
 
 
-def test_of_near_equals_the_ensemble_is_taken(secret: NodeSecret) -> None:
-    lucky, steady = finding(secret, "lucky", 0.71, 0.6), finding(secret, "the best together", 0.70, 0.68)
+def test_the_ensemble_is_chosen_within_a_standard_error(secret: NodeSecret) -> None:
+    best, combined = finding(secret, "best", 0.71, 0.6), finding(secret, "ensemble", 0.70, 0.68)
     clear = finding(secret, "clear", 0.85, 0.84)
-    assert Audit(secret, [lucky, steady], {}).strongest is steady
-    assert Audit(secret, [lucky, steady, clear], {}).strongest is clear
+    assert Audit(secret, [best, combined], {}).strongest is combined
+    assert Audit(secret, [best, combined, clear], {}).strongest is clear
 
 
 def test_an_auc_of_exactly_one_half_is_flagged(town: Data, town_split: gv.Split) -> None:
     z = np.zeros((1500, 2))
-    z[:3] = 1  # not constant, but no test pair tells it apart
+    z[:3] = 1  # not constant, but no test pair shows it
     found = gv.audit(z, town, town_split, "links", attacks=[links.Distance("Euclidean")], context=Context(joint=0.5))
     assert "joint AUC of exactly .5" in names(found)
     tied = replace(
@@ -225,15 +226,15 @@ def test_an_auc_of_exactly_one_half_is_flagged(town: Data, town_split: gv.Split)
     assert "AUC of exactly .5" in names(Audit(found.secret, [tied], {}))
 
 
-def test_the_joint_adversary_beside_the_strongest(secret: NodeSecret) -> None:
+def test_the_joint_adversary_and_the_strongest_attack(secret: NodeSecret) -> None:
     found = Audit(secret, [finding(secret, "a", 0.8, 0.8)], {}, context=Context(joint=0.55))
     assert found.gap == pytest.approx(0.25, abs=1e-3)
     assert found.to_dict()["joint_adversary"]["value"] == 0.55
-    assert "a fresh one reads +25.0" in str(found)
+    assert "55.0; the strongest attack is 25.0 points above it" in str(found)
 
 
-def test_three_together_are_at_least_as_steady(secret: NodeSecret) -> None:
-    """Three that err independently are better together than each alone."""
+def test_an_ensemble_is_better_than_each_of_its_attacks(secret: NodeSecret) -> None:
+    """The attacks have independent errors."""
     random = np.random.default_rng(0)
 
     def one(name: str) -> Finding:
@@ -244,20 +245,20 @@ def test_three_together_are_at_least_as_steady(secret: NodeSecret) -> None:
         return Finding("embeddings", name, ("z",), secret, raw, 0.1)
 
     alone = [one(name) for name in "abcd"]
-    (joined,) = together(alone)
-    assert joined.headline.value > max(finding.headline.value for finding in alone)
+    (combined,) = ensemble(alone)
+    assert combined.headline.value > max(finding.headline.value for finding in alone)
 
 
-def test_a_weak_one_does_not_outvote_a_strong_one(secret: NodeSecret) -> None:
+def test_a_weak_attack_does_not_weaken_the_ensemble(secret: NodeSecret) -> None:
     strong, weak = finding(secret, "strong", 0.9, 0.9), finding(secret, "weak", 0.6, 0.6)
-    (both,) = together([weak, strong])
+    (both,) = ensemble([weak, strong])
     assert both.headline.value >= strong.headline.value - 0.01
     assert both.validation.value >= strong.validation.value - 0.01
-    assert together([strong]) == [], "one alone is no ensemble"
-    assert together([]) == []
+    assert ensemble([strong]) == [], "one attack is not an ensemble"
+    assert ensemble([]) == []
 
 
-def test_what_is_written_and_nothing_half(town: Data, town_split: gv.Split, tmp_path: Path) -> None:
+def test_the_files_of_an_audit(town: Data, town_split: gv.Split, tmp_path: Path) -> None:
     z = noise(1)
     z[:, 0] += 4 * town.coin.numpy()
     found = gv.audit(z, town, town_split, "coin", attacks="quick")
@@ -284,11 +285,11 @@ def test_what_is_written_and_nothing_half(town: Data, town_split: gv.Split, tmp_
     answers = safetensors.numpy.load(raw)["embeddings/MLP, all/test"]
     right = (answers.argmax(axis=1) == found.secret.test.y).mean()
     mlp = next(attack for attack in written["attacks"] if attack["attack"] == "MLP, all")
-    assert right == pytest.approx(mlp["value"], abs=1e-12), "metrics can be had again from the raw answers"
+    assert right == pytest.approx(mlp["value"], abs=1e-12), "metrics can be computed from the raw answers"
     assert sorted(file.name for file in (tmp_path / "a").iterdir()) == ["audit.answers.safetensors", "audit.json"]
 
 
-def test_the_same_seed_gives_the_same_audit_with_one_process_and_with_two(town: Data, town_split: gv.Split) -> None:
+def test_the_same_seed_gives_the_same_audit_with_any_number_of_processes(town: Data, town_split: gv.Split) -> None:
     panel = [
         attack for attack in nodes.panel() if attack.name in ("MLP, all", "boosted trees, all", "kernel machine, all")
     ]
@@ -300,7 +301,7 @@ def test_the_same_seed_gives_the_same_audit_with_one_process_and_with_two(town: 
         np.testing.assert_array_equal(first.answers.test, third.answers.test)
 
 
-def test_a_time_budget_keeps_the_cheap_and_names_what_it_dropped(town: Data, town_split: gv.Split) -> None:
+def test_a_time_budget_keeps_cheap_attacks_and_names_the_others(town: Data, town_split: gv.Split) -> None:
     seen: list[str] = []
     effort = Effort(time_budget=0.0, on_attack=lambda name, done, total: seen.append(name))  # noqa: ARG005
     found = gv.audit(noise(1), town, town_split, "links", effort=effort)
@@ -309,7 +310,7 @@ def test_a_time_budget_keeps_the_cheap_and_names_what_it_dropped(town: Data, tow
     assert "attacks dropped" in names(found)
 
 
-def test_panels_go_from_cheap_to_costly(town: Data, town_split: gv.Split) -> None:
+def test_panels_are_in_order_of_cost(town: Data, town_split: gv.Split) -> None:
     from graphveil.auditing.secret import link_secret
 
     for panel in (nodes.panel(), links.panel(link_secret(town, town_split, 0))):
@@ -336,18 +337,18 @@ def test_raw_features_are_reduced_only_when_there_are_many(town: Data) -> None:
         (lambda z: z.astype(str), "expected numbers"),
     ],
 )
-def test_embeddings_that_cannot_be_are_refused(spoil, sentence: str, town: Data, town_split: gv.Split) -> None:  # type: ignore[no-untyped-def]
+def test_invalid_embeddings_raise_an_error(spoil, sentence: str, town: Data, town_split: gv.Split) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(GraphveilError, match=sentence):
         gv.audit(spoil(noise(1).astype(np.float64)), town, town_split, "coin", attacks="quick")
 
 
-def test_secrets_that_cannot_be_are_refused(town: Data, town_split: gv.Split) -> None:
+def test_invalid_secrets_raise_an_error(town: Data, town_split: gv.Split) -> None:
     bad = town.clone()
     bad.empty, bad.one = bad.coin * 0 - 1, bad.coin * 0
     for name, sentence in (
         ("gender", "the graph has no 'gender'"),
         ("empty", "known for none"),
-        ("one", "one class only"),
+        ("one", "only one class"),
         ("x", "one class for each"),
     ):
         with pytest.raises(GraphveilError, match=sentence):
@@ -367,7 +368,7 @@ def test_an_audit_that_cannot_be_written_leaves_no_answers(secret: NodeSecret, t
 
 
 @pytest.mark.parametrize("secret", ["coin", "links"])
-def test_one_row_for_all_nodes_is_a_collapse_and_never_protected(secret: str, town: Data, town_split: gv.Split) -> None:
+def test_one_row_for_all_nodes_is_flagged_as_collapsed(secret: str, town: Data, town_split: gv.Split) -> None:
     found = gv.audit(np.ones((1500, 3)), town, town_split, secret, attacks="quick")
     assert "collapsed" in [flag.name for flag in found.flags]
     assert found.verdict == "flagged"

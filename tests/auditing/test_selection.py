@@ -1,4 +1,4 @@
-"""Which attack is called the strongest, and how far any of them may reach."""
+"""The choice of the strongest attack, and the upper bound over all attacks."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,8 @@ from torch_geometric.data import Data
 import graphveil as gv
 from graphveil.auditing import nodes
 from graphveil.auditing.attacks import Answers, Attack
-from graphveil.auditing.finding import Finding, strongest, together
-from graphveil.auditing.metrics import accuracy, auc, largest_of, placements
+from graphveil.auditing.finding import Finding, ensemble, strongest
+from graphveil.auditing.metrics import accuracy, auc, placements, upper_bound_over_all
 from graphveil.auditing.secret import FOLDS, NodeSecret, node_secret
 
 
@@ -18,7 +18,7 @@ def coin(town: Data, town_split: gv.Split) -> NodeSecret:
 
 
 def finding(secret: NodeSecret, name: str, share: float, knows: str = "secrets", seed: int = 0) -> Finding:
-    """An attack that is right on this share of the validation part, and at random on the test."""
+    """An attack that is right on this share of the validation part, and random on the test part."""
     random = np.random.default_rng(seed)
 
     def answers(y: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -38,53 +38,53 @@ def finding(secret: NodeSecret, name: str, share: float, knows: str = "secrets",
 
 def test_every_known_node_is_held_out_once_and_learned_from_in_the_other_folds(coin: NodeSecret) -> None:
     every = coin.known["all"]
-    assert len(coin.held_out) == coin.compared == FOLDS
+    assert len(coin.held_out) == coin.val_folds == FOLDS
     assert np.array_equal(np.sort(coin.val.index), np.sort(every.index))
-    for taught, held in coin.held_out:
-        assert not np.isin(held.index, taught.index).any()
-        assert not np.isin(held.index, coin.test.index).any()
-        assert len(held.y) + len(taught.y) == len(every.y)
-        assert abs(held.y.mean() - every.y.mean()) < 0.01
+    for train, held_out in coin.held_out:
+        assert not np.isin(held_out.index, train.index).any()
+        assert not np.isin(held_out.index, coin.test.index).any()
+        assert len(held_out.y) + len(train.y) == len(every.y)
+        assert abs(held_out.y.mean() - every.y.mean()) < 0.01
 
 
-def test_a_large_part_is_enough_to_compare_attacks_on(
+def test_with_many_known_nodes_fewer_folds_are_held_out(
     town: Data, town_split: gv.Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = len(node_secret(town, town_split, "coin", 0).known["all"].y)
     for enough, folds in ((known, 4), (known // 2, 2), (known // 8, 1)):
-        monkeypatch.setattr("graphveil.auditing.secret.ENOUGH", enough)
+        monkeypatch.setattr("graphveil.auditing.secret.MIN_VALIDATION", enough)
         secret = node_secret(town, town_split, "coin", 0)
-        assert secret.compared == folds
+        assert secret.val_folds == folds
         assert len(secret.val.y) == pytest.approx(known * folds / 4, abs=folds)
 
 
 @pytest.mark.parametrize(
     "attack", [one for one in nodes.panel() if "few secrets" not in one.needs], ids=lambda one: one.name
 )
-def test_no_attack_is_compared_on_what_it_learned_from(attack: Attack, coin: NodeSecret) -> None:
-    """On noise whoever has learned a node's class names it, and whoever has not guesses."""
+def test_no_attack_answers_for_nodes_that_it_learned_from(attack: Attack, coin: NodeSecret) -> None:
+    """On noise, an attack that learned from a node knows its class, and any other is at chance."""
     z = np.random.default_rng(5).standard_normal((coin.num_nodes, 3)).astype(np.float32)
     right = attack(z, coin, 0).val.argmax(axis=1) == coin.val.y
     assert right.mean() < 0.5 + 4 * 0.5 / np.sqrt(len(right))
 
 
-def test_an_attack_that_knows_few_is_not_chosen_by_luck(coin: NodeSecret) -> None:
+def test_an_attack_with_few_known_secrets_is_not_chosen(coin: NodeSecret) -> None:
     lucky, steady = finding(coin, "lucky", 0.7, "few secrets"), finding(coin, "steady", 0.55)
     assert strongest([lucky, steady]) is steady
     assert strongest([lucky]) is lucky, "if there is no other"
-    assert together([lucky, steady]) == [], "one alone is no ensemble"
+    assert ensemble([lucky, steady]) == [], "one attack is not an ensemble"
 
 
-def test_what_is_no_clearer_than_guessing_names_the_largest_class(coin: NodeSecret) -> None:
+def test_an_ensemble_that_is_not_above_chance_predicts_the_largest_class(coin: NodeSecret) -> None:
     share = np.bincount(coin.val.y).max() / len(coin.val.y)
-    (none,) = together([finding(coin, str(seed), share + 0.001, seed=seed) for seed in range(2)])
+    (none,) = ensemble([finding(coin, str(seed), share + 0.001, seed=seed) for seed in range(2)])
     assert none.constant
     assert none.validation.value == share
-    (some,) = together([finding(coin, str(seed), 0.7, seed=seed) for seed in range(2)])
+    (some,) = ensemble([finding(coin, str(seed), 0.7, seed=seed) for seed in range(2)])
     assert not some.constant
 
 
-def test_a_full_audit_compares_attacks_on_all_that_is_known(town: Data, town_split: gv.Split) -> None:
+def test_a_full_audit_compares_attacks_on_all_known_nodes(town: Data, town_split: gv.Split) -> None:
     z = np.random.default_rng(0).standard_normal((1500, 4)) + 0.3 * town.coin.numpy()[:, None]
     found = gv.audit(z, town, town_split, "coin")
     known = 1500 - len(found.secret.test.y)
@@ -96,8 +96,8 @@ def test_a_full_audit_compares_attacks_on_all_that_is_known(town: Data, town_spl
 
 
 @pytest.mark.parametrize(("attacks", "alike"), [(1, 0.0), (12, 0.0), (12, 0.9)])
-def test_the_largest_of_many_lies_below_its_upper_end(attacks: int, alike: float) -> None:
-    """The best of twelve attacks has a true accuracy of .6; 97.5 of 100 upper ends are above it, and not all."""
+def test_the_upper_bound_holds_for_the_best_of_many_attacks(attacks: int, alike: float) -> None:
+    """The best attack has a true accuracy of 0.6; 97.5 % of the upper bounds are above it."""
     random, count, trials = np.random.default_rng(0), 400, 600
     true = np.linspace(0.57, 0.6, attacks) if attacks > 1 else np.array([0.6])
     y = np.zeros(count, dtype=np.int64)
@@ -108,20 +108,20 @@ def test_the_largest_of_many_lies_below_its_upper_end(attacks: int, alike: float
         wrong = (draws >= true[:, None]).astype(np.int64)
         answers = [np.where(np.arange(2) == one[:, None], 0.0, -1.0) for one in wrong]
         influences = [((1 - one) - (1 - one).mean()) / count for one in wrong]
-        above += largest_of([accuracy(one, y) for one in answers], influences) >= true.max()
+        above += upper_bound_over_all([accuracy(one, y) for one in answers], influences) >= true.max()
     assert above / trials > 0.965
 
 
-def test_for_one_attack_the_upper_end_is_that_of_its_interval_and_for_many_it_is_higher() -> None:
+def test_the_upper_bound_of_one_attack_is_that_of_its_interval_and_of_many_is_higher() -> None:
     random = np.random.default_rng(1)
     y = np.repeat([1, 0], 300)
     pairs = random.permutation(2400).reshape(2, 1200)[:, :600]
     scores = [random.standard_normal(600) + 0.5 * y for _ in range(10)]
     estimates = [auc(score, y, pairs) for score in scores]
     influences = [placements(score, y)[1] for score in scores]
-    assert largest_of(estimates[:1], influences[:1], pairs) == pytest.approx(estimates[0].high, abs=0.005)
+    assert upper_bound_over_all(estimates[:1], influences[:1], pairs) == pytest.approx(estimates[0].high, abs=0.005)
     best = max(estimates, key=lambda one: one.value)
-    assert largest_of(estimates, influences, pairs) > best.high + 0.005
-    assert largest_of(estimates[:1] * 10, influences[:1] * 10, pairs) == pytest.approx(
-        largest_of(estimates[:1], influences[:1], pairs), abs=0.002
-    ), "the same attack ten times is one"
+    assert upper_bound_over_all(estimates, influences, pairs) > best.high + 0.005
+    assert upper_bound_over_all(estimates[:1] * 10, influences[:1] * 10, pairs) == pytest.approx(
+        upper_bound_over_all(estimates[:1], influences[:1], pairs), abs=0.002
+    ), "ten copies of an attack count as one"

@@ -1,4 +1,4 @@
-"""What the known links tell without z, and what z adds to them."""
+"""The attacks on the known links, and what z adds to them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +12,12 @@ import graphveil as gv
 from graphveil.auditing import Answers, Audit, Context, Effort, Finding, Queries, Utility, links, structure
 from graphveil.auditing.attacks import CLASSES_AND_LINKS, KNOWN_LINKS
 from graphveil.auditing.cache import AnswerCache
+from graphveil.auditing.controls import known_links
+from graphveil.auditing.finding import signed
 from graphveil.auditing.learners import Rows, area
-from graphveil.auditing.panel import known_links, run
 from graphveil.auditing.secret import LinkSecret, link_secret, node_secret
 from graphveil.auditing.show import as_text
+from graphveil.auditing.tasks import run
 from graphveil.errors import GraphveilError
 
 KEEPS_LINKS = Context(utility=Utility("links", 0.9, 0.5, 1000))
@@ -28,7 +30,7 @@ def noise(seed: int, nodes: int = 1500, columns: int = 8) -> Rows:
 
 
 def secret_of(pairs: list[tuple[int, int]], num_nodes: int) -> LinkSecret:
-    """One whose known pairs are these links."""
+    """A secret whose known pairs are these links."""
     known = Queries(np.array(pairs).T, np.ones(len(pairs), dtype=np.int64))
     return LinkSecret(num_nodes, known, known, known, None, None, None)
 
@@ -40,15 +42,15 @@ def graph_of(pairs: np.ndarray, num_nodes: int, y: np.ndarray) -> tuple[Data, gv
 
 
 @pytest.fixture(scope="module")
-def by_chance() -> tuple[Data, gv.Split]:
-    """1,000 nodes and 4,000 links drawn evenly: no link tells of another."""
+def random_graph() -> tuple[Data, gv.Split]:
+    """1,000 nodes and 4,000 uniform links: known links do not predict others."""
     random = np.random.default_rng(0)
     return graph_of(random.integers(0, 1000, (2, 4000)), 1000, random.integers(0, 3, 1000))
 
 
 @pytest.fixture(scope="module")
 def islands() -> tuple[Data, gv.Split]:
-    """Two hundred islands of six, all linked within: two nodes of an island have common neighbours, others none."""
+    """200 islands of six nodes, all linked within: only nodes of the same island have common neighbours."""
     u, v = np.triu_indices(6, 1)
     pairs = np.concatenate([np.stack([u, v]) + 6 * start for start in range(200)], axis=1)
     return graph_of(pairs, 1200, np.repeat(np.arange(200), 6) % 3)
@@ -60,21 +62,21 @@ def audited(z: Rows, secret: LinkSecret) -> Audit:
     tasks = [task for task in known_links(secret, z, 0) if "MLP" not in task.attack.name]
     found = [task(secret, 0) for task in tasks]
     assert isinstance(trees, links.ClassifyPairs)
-    answers = replace(trees, twice=False)(z, secret, 0)
+    answers = replace(trees, separate_matched=False)(z, secret, 0)
     on_z = Finding("embeddings", trees.name, trees.needs, secret, answers, 0.0)
     controls = {name: [one for one in found if one.subject == name] for name in (KNOWN_LINKS, CLASSES_AND_LINKS)}
     return Audit(secret, [on_z, *(one for one in found if one.subject == "embeddings")], controls, context=KEEPS_LINKS)
 
 
-def beside_links(found: Audit) -> list[str]:
-    return [sentence for sentence in found.leak_reasons if "the known links tell" in sentence]
+def reasons_beside_links(found: Audit) -> list[str]:
+    return [sentence for sentence in found.leak_reasons if "points to the known links" in sentence]
 
 
 # ----- rows -----------------------------------------------------------------------------------------------------------
 
 
 def test_counts_by_hand() -> None:
-    """A kite of five nodes with degrees 2, 3, 3, 3, 1; (1, 2) and (3, 4) are known links, and their own is left out."""
+    """A kite of five nodes with degrees 2, 3, 3, 3, 1; (1, 2) and (3, 4) are known links, which their rows exclude."""
     known = structure.known_links(secret_of(KITE, 6), 0)
     ln2, ln3 = np.log(2), np.log(3)
     expected = {  # common neighbours, Adamic-Adar, resource allocation, product of degrees, paths, both degrees
@@ -107,8 +109,8 @@ def test_the_spectral_columns_by_a_dense_decomposition() -> None:
         np.testing.assert_allclose(row[7:], [cosine, product, np.linalg.norm(z[u] - z[v])], atol=1e-4)
 
 
-def test_a_known_link_counts_as_if_it_were_not_known(town: Data, town_split: gv.Split) -> None:
-    """Without the link the counts are those of the graph that lacks it."""
+def test_the_row_of_a_known_link_excludes_the_link(town: Data, town_split: gv.Split) -> None:
+    """Its counts are those of the graph without it."""
     secret = link_secret(town, town_split, 0)
     known, own = structure.known_links(secret, 0), secret.known.index[:, :5]
     for pair in own.T:
@@ -118,9 +120,9 @@ def test_a_known_link_counts_as_if_it_were_not_known(town: Data, town_split: gv.
         np.testing.assert_allclose(known.rows(pair[:, None])[:, :7], without.rows(pair[:, None])[:, :7], atol=1e-6)
 
 
-def test_a_known_pair_does_not_find_its_own_link_in_its_row(by_chance: tuple[Data, gv.Split]) -> None:
-    """Where links are drawn evenly no column separates known links from non-links; with the own link one does."""
-    secret = link_secret(*by_chance, 0)
+def test_no_column_separates_known_links_of_a_random_graph(random_graph: tuple[Data, gv.Split]) -> None:
+    """If rows included the own link, a spectral column would separate known links from non-links."""
+    secret = link_secret(*random_graph, 0)
     known, y = structure.known_links(secret, 0), secret.known.y
     rows = known.rows(secret.known.index)
     for name, column in zip(structure.COLUMNS, rows.T, strict=True):
@@ -133,34 +135,34 @@ def test_a_known_pair_does_not_find_its_own_link_in_its_row(by_chance: tuple[Dat
     assert area(whole[:, structure.COLUMNS.index("spectral embedding")].astype(float), y) > 0.7
 
 
-def test_known_links_are_described_as_those_that_are_asked_for(town: Data, town_split: gv.Split) -> None:
-    """The mean of every column differs by less than a fifth of its deviation, for links and for non-links."""
+def test_rows_of_known_and_of_queried_pairs_have_the_same_distribution(town: Data, town_split: gv.Split) -> None:
+    """The means of every column differ by less than 0.2 standard deviations, for links and for non-links."""
     secret = link_secret(town, town_split, 0)
     known = structure.known_links(secret, 0)
-    taught, asked = known.rows(secret.known.index), known.rows(secret.test.index)
+    train, test = known.rows(secret.known.index), known.rows(secret.test.index)
     for linked in (0, 1):
-        one, other = taught[secret.known.y == linked], asked[secret.test.y == linked]
-        shift = (one.mean(axis=0) - other.mean(axis=0)) / asked.std(axis=0)
+        one, other = train[secret.known.y == linked], test[secret.test.y == linked]
+        shift = (one.mean(axis=0) - other.mean(axis=0)) / test.std(axis=0)
         assert np.abs(shift).max() < 0.2, dict(zip(structure.COLUMNS, shift, strict=True))
 
 
 def test_rows_do_not_depend_on_the_blocks(town: Data, town_split: gv.Split, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = link_secret(town, town_split, 0)
     known = structure.known_links(secret, 0)
-    at_once = known.rows(secret.test.index)
-    monkeypatch.setattr(structure, "AT_ONCE", 500)
-    np.testing.assert_array_equal(known.rows(secret.test.index), at_once)
+    one_block = known.rows(secret.test.index)
+    monkeypatch.setattr(structure, "BLOCK", 500)
+    np.testing.assert_array_equal(known.rows(secret.test.index), one_block)
 
 
 # ----- attacks --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*structure.SCORES, *(name for name, _ in structure.ALONE), structure.STACKED[0]])
-def test_every_attack_on_known_links_finds_links_by_their_neighbours(
-    name: str, islands: tuple[Data, gv.Split], by_chance: tuple[Data, gv.Split]
+@pytest.mark.parametrize("name", [*structure.SCORES, *(name for name, _ in structure.WITHOUT_Z), structure.STACKED[0]])
+def test_every_attack_on_known_links_finds_links_within_islands(
+    name: str, islands: tuple[Data, gv.Split], random_graph: tuple[Data, gv.Split]
 ) -> None:
-    """And nothing where links are drawn evenly; all degrees of an island are alike, so their product tells less."""
-    for graph, least in ((islands, 0.9), (by_chance, None)):
+    """And nothing in a random graph. All degrees of an island are similar, so their product is a weak score."""
+    for graph, least in ((islands, 0.9), (random_graph, None)):
         secret = link_secret(*graph, 0)
         attack = next(one for one in structure.links_alone(structure.known_links(secret, 0)) if one.name == name)
         answers = attack(np.zeros((secret.num_nodes, 0), np.float32), secret, 0)
@@ -172,16 +174,16 @@ def test_every_attack_on_known_links_finds_links_by_their_neighbours(
             assert found.headline.value > least
 
 
-def test_known_links_read_more_than_z_and_z_adds_nothing(islands: tuple[Data, gv.Split]) -> None:
+def test_z_adds_nothing_to_known_links_with_a_higher_auc(islands: tuple[Data, gv.Split]) -> None:
     secret = link_secret(*islands, 0)
     place = np.repeat(noise(3, 200, 4), 6, axis=0)
     found = audited(place + 1.5 * noise(4, 1200, 4), secret)
     assert found.links_alone is not None
     assert found.links_alone.headline.low > found.strongest.headline.high + 0.1
-    assert found.strongest.headline.low > 0.55, "z alone tells links"
+    assert found.strongest.headline.low > 0.55, "z alone reveals links"
     assert found.excess_with_links is not None
     assert abs(found.excess_with_links.value) < 0.01
-    assert beside_links(found) == []
+    assert reasons_beside_links(found) == []
 
 
 def test_noise_adds_nothing_to_the_known_links(town: Data, town_split: gv.Split) -> None:
@@ -191,12 +193,12 @@ def test_noise_adds_nothing_to_the_known_links(town: Data, town_split: gv.Split)
     assert found.excess_with_links is not None
     assert found.excess_with_links.high > -0.01
     assert found.excess_with_links.low < 0
-    assert beside_links(found) == []
+    assert reasons_beside_links(found) == []
 
 
-def test_planted_links_add_to_the_known_links(by_chance: tuple[Data, gv.Split]) -> None:
-    """Each node holds the sum of its neighbours' noise, over all links: the known links tell nothing of the others."""
-    secret, (source, target) = link_secret(*by_chance, 0), by_chance[0].edge_index.numpy()
+def test_planted_links_add_to_the_known_links(random_graph: tuple[Data, gv.Split]) -> None:
+    """z is the sum of the neighbours' noise over all links; known links of a random graph do not predict others."""
+    secret, (source, target) = link_secret(*random_graph, 0), random_graph[0].edge_index.numpy()
     z = noise(5, 1000, 40).astype(np.float64)
     total = z.copy()
     np.add.at(total, target, z[source])
@@ -205,10 +207,11 @@ def test_planted_links_add_to_the_known_links(by_chance: tuple[Data, gv.Split]) 
     assert found.with_links is not None
     assert found.excess_with_links is not None
     assert found.excess_with_links.low > 0.2
-    (sentence,) = beside_links(found)
-    assert sentence.endswith(f"z adds {found.excess_with_links} points to what the known links tell")
-    (sentence,) = beside_links(replace(found, context=KEEPS_LABELS))
-    assert sentence.endswith(f"{found.links_excess_over_classes} points more than the true classes add")
+    (sentence,) = reasons_beside_links(found)
+    assert sentence.endswith(f"z adds {signed(found.excess_with_links)} points to the known links")
+    (sentence,) = reasons_beside_links(replace(found, context=KEEPS_LABELS))
+    assert found.links_excess_over_classes is not None
+    assert sentence.endswith(f", {signed(found.links_excess_over_classes)} points compared with the true classes")
     written = found.to_dict()["with_links"]
     assert set(written) == {"attack", "metric", "value", "ci", "excess"}
     assert written["excess"]["value"] == found.excess_with_links.value
@@ -216,8 +219,8 @@ def test_planted_links_add_to_the_known_links(by_chance: tuple[Data, gv.Split]) 
     assert line in " ".join(as_text(found, width=400).split())
 
 
-def test_what_kept_classes_add_to_the_known_links_is_no_leak(town: Data, town_split: gv.Split) -> None:
-    """z that is the true classes adds as much as they do: a leak, unless classes are what is kept."""
+def test_what_kept_classes_add_to_the_known_links_is_not_a_leak(town: Data, town_split: gv.Split) -> None:
+    """z with the true classes adds as much as they do: a leak, unless the utility keeps the classes."""
     secret = link_secret(town, town_split, 0)
     z = (np.eye(4)[town.y.numpy()] + 0.01 * noise(6, columns=4)).astype(np.float32)
     found = audited(z, secret)
@@ -226,14 +229,14 @@ def test_what_kept_classes_add_to_the_known_links_is_no_leak(town: Data, town_sp
     assert found.links_excess_over_classes is not None
     assert found.links_excess_over_classes.covers(0)
     assert abs(found.links_excess_over_classes.value) < 0.02
-    assert len(beside_links(found)) == 1
-    assert beside_links(replace(found, context=KEEPS_LABELS)) == []
+    assert len(reasons_beside_links(found)) == 1
+    assert reasons_beside_links(replace(found, context=KEEPS_LABELS)) == []
     alone = replace(found, context=KEEPS_LABELS, controls={KNOWN_LINKS: found.controls[KNOWN_LINKS]})
-    assert beside_links(alone) == [], "without the control there is nothing to compare with"
+    assert reasons_beside_links(alone) == [], "without the control there is nothing to compare with"
 
 
-def test_who_holds_the_known_links_has_a_line_of_its_own(town: Data, town_split: gv.Split) -> None:
-    """It is no headline, does not stand out, and may exceed the certificate of z."""
+def test_attackers_with_the_known_links_are_reported_apart(town: Data, town_split: gv.Split) -> None:
+    """They are neither the headline nor a reason, and may exceed the certificate of z."""
     secret = link_secret(town, town_split, 0)
     random = np.random.default_rng(0)
     blind = Answers(random.normal(size=len(secret.val.y)), random.normal(size=len(secret.test.y)))
@@ -251,13 +254,13 @@ def test_who_holds_the_known_links_has_a_line_of_its_own(town: Data, town_split:
 # ----- a whole audit --------------------------------------------------------------------------------------------------
 
 
-def test_a_full_audit_of_links_has_the_control_and_both_lines() -> None:
+def test_a_full_audit_of_links_has_the_controls_of_known_links() -> None:
     graph = gv.generate(gv.GraphSpec(num_nodes=200, num_edges=700, num_features=20, num_classes=3), seed=1)
     split = gv.Split.proportional(graph, 0, message_edges="all")
     found = gv.audit(noise(1, 200, 3), graph, split, "links", context=KEEPS_LABELS)
-    names = [*structure.SCORES, *(name for name, _ in structure.ALONE), structure.STACKED[0]]
+    names = [*structure.SCORES, *(name for name, _ in structure.WITHOUT_Z), structure.STACKED[0]]
     assert [one.attack for one in found.controls[KNOWN_LINKS]] == names
-    both = [*(name for name, _ in structure.BOTH), structure.STACKED[1]]
+    both = [*(name for name, _ in structure.WITH_Z), structure.STACKED[1]]
     assert [one.attack for one in found.controls[CLASSES_AND_LINKS]] == both
     assert [one.attack for one in found.findings if "known links" in one.needs] == both
     assert found.strongest.on_z_alone
@@ -266,7 +269,7 @@ def test_a_full_audit_of_links_has_the_control_and_both_lines() -> None:
     assert "control: known links (" in text
     assert "control: true classes and known links (" in text
     assert found.to_dict()["with_links"]["attack"] in both
-    with pytest.raises(GraphveilError, match="'known links', which is taken"):
+    with pytest.raises(GraphveilError, match="'known links', which is reserved"):
         gv.audit(noise(1, 200, 3), graph, split, "links", "quick", controls={"known links": noise(2, 200, 3)})
     quick = gv.audit(noise(1, 200, 3), graph, split, "links", "quick")
     assert quick.with_links is None
@@ -278,7 +281,7 @@ def test_a_node_secret_has_no_known_links(town: Data, town_split: gv.Split) -> N
     assert known_links(node_secret(town, town_split, "coin", 0), noise(1), 0) == []
 
 
-def test_the_controls_are_attacked_once_for_all_embeddings(town: Data, town_split: gv.Split, tmp_path: Path) -> None:
+def test_controls_of_known_links_are_cached(town: Data, town_split: gv.Split, tmp_path: Path) -> None:
     secret, cache = link_secret(town, town_split, 0), AnswerCache(tmp_path, "this graph")
     seconds = []
     for seed in (1, 2):
@@ -289,8 +292,8 @@ def test_the_controls_are_attacked_once_for_all_embeddings(town: Data, town_spli
     assert again == {"embeddings"}
 
 
-def test_who_holds_z_too_is_not_misled_by_links_that_z_was_computed_from(town: Data, town_split: gv.Split) -> None:
-    """Each node holds its neighbours' noise along known links only: z tells the known links and no others."""
+def test_attackers_with_z_are_not_misled_by_links_that_z_was_computed_from(town: Data, town_split: gv.Split) -> None:
+    """z is the sum of the neighbours' noise over known links only: it predicts these and no others."""
     secret = link_secret(town, town_split, 0)
     linked = secret.known.index[:, secret.known.y == 1]
     z = noise(7, 1500, 40).astype(np.float64)
@@ -303,7 +306,7 @@ def test_who_holds_z_too_is_not_misled_by_links_that_z_was_computed_from(town: D
 
 
 def test_stacked_scores_are_stronger_than_each_and_find_nothing_in_noise(town: Data, town_split: gv.Split) -> None:
-    """Scores that err independently; the validation part is answered by models that did not see the answer."""
+    """Scores with independent errors; cross-fitting keeps the validation part unbiased."""
     secret = replace(link_secret(town, town_split, 0), matched=None)
 
     class Drawn:

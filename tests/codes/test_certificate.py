@@ -36,12 +36,12 @@ def test_class_certificate_by_hand() -> None:
     assert (high.nodes, high.share, high.majority, high.accuracy) == (5, 0.5, 0.6, 0.6)
 
 
-def test_sentences_for_people() -> None:
+def test_sentences() -> None:
     calibrated = class_certificate(CODES, Y, calibration=np.arange(10), secret="labels")
     assert calibrated.sentence.startswith(
-        "Whoever sees only the released codes, whatever method they use, names the label of at most 70.0 % of these 10"
-        " nodes correctly; always naming the largest class is right for 50.0 %. For nodes like these, with 95 %"
-        " confidence, the share is at most 91.3 %"
+        "An attacker who sees only the released codes, with any method, predicts the label of at most 70.0 % of these"
+        " 10 nodes correctly; the chance level is 50.0 %. For nodes like these, with 95 % confidence, the share is at"
+        " most 91.3 %"
     )
     assert dict(calibrated.rows())["worst code"].startswith("75.0 % of the 4 nodes with code 0 are of class 0.")
     assert "no calibration nodes" in class_certificate(CODES, Y).sentence
@@ -68,14 +68,14 @@ def test_no_rule_from_code_to_class_beats_the_best_accuracy(seed: int) -> None:
     assert found.known == 22
 
 
-def test_chance_is_the_mean_over_permutations() -> None:
+def test_values_by_chance_are_means_over_permutations() -> None:
     random = np.random.default_rng(0)
     codes, y = random.integers(0, 20, 100), random.integers(0, 3, 100)
     found = class_certificate(codes, y)
     shuffled = [class_certificate(codes, random.permutation(y)) for _ in range(100)]
     assert found.accuracy_by_chance == pytest.approx(np.mean([s.accuracy for s in shuffled]), abs=0.01)
     assert found.information_by_chance == pytest.approx(np.mean([s.information for s in shuffled]), abs=0.02)
-    assert found.accuracy_by_chance > found.majority + 0.1  # so many cells fit noise
+    assert found.accuracy_by_chance > found.majority + 0.1  # many cells overfit noise
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_coverage_of_the_limits_for_other_nodes(num_codes: int, num_classes: int
     assert np.mean([balanced_limit(table) >= balanced for table in tables]) >= 0.93
 
 
-def test_the_accuracy_limit_is_tight_where_the_best_rule_is_clear() -> None:
+def test_the_accuracy_limit_is_tight_for_a_clear_best_rule() -> None:
     tables = np.random.default_rng(0).multinomial(200, [0.7, 0.2, 0.1], 2000)[:, None]
     assert np.mean([accuracy_limit(table) >= 0.7 for table in tables]) == pytest.approx(0.96, abs=0.015)
 
@@ -106,7 +106,7 @@ def test_limits_by_hand() -> None:
     assert below == pytest.approx(0.05, abs=1e-9)
     margin = np.sqrt(np.log(20) / 2 * (1 / 9 + 1 / 11)) / 2
     assert balanced_limit(table) == pytest.approx(min(1, (8 / 9 + 9 / 11) / 2 + margin))
-    large = 1000 * np.array([[8, 2, 0], [1, 9, 0]])  # nobody of the third class: it may be found completely
+    large = 1000 * np.array([[8, 2, 0], [1, 9, 0]])  # no node of the third class: its recall may be 1
     margin = np.sqrt(np.log(20) / 2 * (1 / 9000 + 1 / 11000)) / 3
     assert balanced_limit(large) == pytest.approx((8 / 9 + 9 / 11 + 1) / 3 + margin)
     assert accuracy_limit(np.array([[5, 0]])) == 1.0
@@ -126,7 +126,7 @@ def test_link_certificate_by_hand() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_link_auc_is_that_of_the_best_score_over_all_pairs(seed: int) -> None:
+def test_the_link_auc_is_that_of_the_best_score_over_all_pairs(seed: int) -> None:
     codes, y, links = random_release(seed)
     y[:2] = -1
     pairs, linked = _all_pairs(len(codes), links)
@@ -158,7 +158,7 @@ def test_codes_that_are_the_classes_reveal_nothing_beyond_them() -> None:
     assert found.auc > 0.5
 
 
-def test_chance_auc_is_that_of_unrelated_codes() -> None:
+def test_the_auc_by_chance_is_that_of_unrelated_codes() -> None:
     random = np.random.default_rng(0)
     links = random_links(random, 120, 0.03)
     aucs = [link_certificate(random.integers(0, 12, 120), links[:, :]).auc for _ in range(30)]
@@ -191,7 +191,7 @@ def test_coverage_of_the_link_limit(num_nodes: int, calibrated: float) -> None:
     assert np.mean(held) >= 0.93
 
 
-def test_many_links_are_sampled_and_the_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_links_are_sampled_as_the_sentence_states(monkeypatch: pytest.MonkeyPatch) -> None:
     codes, _, links = random_release(4, num_nodes=150)
     full = link_certificate(codes, links)
     monkeypatch.setattr("graphveil.codes.link_auc.MAX_RESAMPLED_LINKS", 1500)
@@ -208,7 +208,7 @@ def test_many_links_are_sampled_and_the_sentence_says_so(monkeypatch: pytest.Mon
 # ----- both -----------------------------------------------------------------------------------------------------------
 
 
-def test_certificates_are_plain_json() -> None:
+def test_certificates_are_json_and_deterministic() -> None:
     codes, y, links = random_release(5)
     calibration = np.arange(20)
     for found in (
@@ -225,8 +225,8 @@ def test_certificates_are_plain_json() -> None:
         )
 
 
-def test_two_releases_reveal_together_what_neither_reveals() -> None:
-    """The second code is the first XOR the class."""
+def test_the_joint_code_of_two_releases() -> None:
+    """The second code is the first XOR the class: both together reveal the class, and neither does alone."""
     first, y = np.tile([0, 1], 20), np.tile([0, 0, 1, 1], 10)
     second = first ^ y
     assert class_certificate(first, y).accuracy == class_certificate(second, y).accuracy == 0.5
@@ -237,7 +237,7 @@ def test_two_releases_reveal_together_what_neither_reveals() -> None:
     ("call", "sentence"),
     [
         (lambda: class_certificate(CODES, np.full(10, -1), secret="age"), "'age' is known for none of the 10 nodes"),
-        (lambda: class_certificate(CODES, Y[:4]), "one of each a node"),
+        (lambda: class_certificate(CODES, Y[:4]), "one of each per node"),
         (lambda: class_certificate(CODES, Y, strata={"a": Y[:4]}), "column 'a' has shape"),
         (lambda: class_certificate(CODES + 10**7, Y), "cells: release fewer codes"),
         (lambda: link_certificate(CODES, np.zeros((2, 0), dtype=np.int64)), "at least one link"),
@@ -247,7 +247,7 @@ def test_two_releases_reveal_together_what_neither_reveals() -> None:
         (lambda: link_certificate(CODES[:2], np.array([[0], [1]])), "every two nodes are linked"),
     ],
 )
-def test_what_has_no_certificate_is_refused(call: "object", sentence: str) -> None:
+def test_what_has_no_certificate_raises_an_error(call: "object", sentence: str) -> None:
     assert callable(call)
     with pytest.raises(GraphveilError, match=sentence):
         call()

@@ -1,4 +1,4 @@
-"""Merging codes: nothing that is certified rises, limits are held, and the price is stated."""
+"""Merging codes: no value of a certificate rises, limits are met, and the loss of utility is right."""
 
 from itertools import combinations
 
@@ -20,7 +20,7 @@ def link_counts(codes: Integers, links: Integers, num_codes: int) -> LinkCounts:
 
 
 def statistics(codes: Integers, y: Integers, links: Integers) -> list[float]:
-    """Everything that a certificate bounds; the size of the rarest code, which must not fall, is negative."""
+    """All values of a certificate; minus the size of the rarest code, which must not fall."""
     named = class_certificate(codes, y, np.arange(20), {"half": (np.arange(len(y)) % 2).astype(np.int64)})
     linked = link_certificate(codes, links, y)
     assert named.calibration is not None
@@ -58,7 +58,7 @@ def test_merging_two_codes_raises_no_statistic(seed: int, monkeypatch: pytest.Mo
 
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 10**6), slack=st.floats(0, 0.3), auc=st.floats(0.5, 0.7), keep_links=st.booleans())
-def test_every_limit_at_or_above_guessing_is_held(seed: int, slack: float, auc: float, keep_links: bool) -> None:
+def test_every_limit_at_or_above_chance_is_met(seed: int, slack: float, auc: float, keep_links: bool) -> None:
     codes, y, links = random_release(seed)
     kind = np.random.default_rng(seed).integers(0, 2, len(y))
     linked, labels = link_counts(codes, links, 6), ClassCounts(class_table(codes, y, 6, 3))
@@ -80,8 +80,8 @@ def test_every_limit_at_or_above_guessing_is_held(seed: int, slack: float, auc: 
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_loss_of_every_merge_is_that_of_the_counts(seed: int) -> None:
-    """Before the first merge and after each one, since losses are updated and not computed anew."""
+def test_the_loss_of_every_merge_agrees_with_the_counts(seed: int) -> None:
+    """Before the first merge and after each merge, because losses are updated incrementally."""
     codes, y, links = random_release(seed)
     for counts in (link_counts(codes, links, 6), ClassCounts(class_table(codes, y, 6, 3))):
         state, mapping = _state(counts, 6, np.arange(6)), np.arange(6)
@@ -95,7 +95,7 @@ def test_the_loss_of_every_merge_is_that_of_the_counts(seed: int) -> None:
         assert state.information() == pytest.approx(_information(counts, mapping), abs=1e-12)
 
 
-def test_nothing_is_merged_where_every_limit_holds() -> None:
+def test_nothing_is_merged_if_all_limits_are_met() -> None:
     codes, y, links = random_release(0)
     found = merge(code_sizes(codes, 6), link_counts(codes, links, 6), [(ClassCounts(class_table(codes, y, 6, 3)), 1.0)])
     assert found.mapping.tolist() == [0, 1, 2, 3, 4, 5]
@@ -103,8 +103,8 @@ def test_nothing_is_merged_where_every_limit_holds() -> None:
     assert found.statistics_before == found.statistics_after == (class_certificate(codes, y).accuracy,)
 
 
-def test_codes_that_differ_in_the_secret_alone_are_merged() -> None:
-    """Codes 0 and 1 have the same utility and other secrets, and so have 2 and 3; the price is nothing."""
+def test_codes_that_differ_only_in_the_secret_are_merged() -> None:
+    """Codes 0 and 1 have the same utility and different secrets, and so do 2 and 3; nothing is lost."""
     utility = np.array([[9, 1], [9, 1], [1, 9], [1, 9]])
     secret = np.array([[10, 0], [0, 10], [10, 0], [0, 10]])
     found = merge(np.full(4, 10), ClassCounts(utility), [(ClassCounts(secret), 0.5)])
@@ -114,7 +114,7 @@ def test_codes_that_differ_in_the_secret_alone_are_merged() -> None:
     assert found.statistics_after == (0.5,)
 
 
-def test_a_leak_that_no_single_merge_lowers_is_merged_away() -> None:
+def test_a_leak_that_no_single_merge_lowers_is_removed() -> None:
     secret = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])  # 3 of 6; any two codes together still 2 of 4
     utility = np.array([[2, 0], [0, 2], [1, 1]])
     found = merge(np.full(3, 2), ClassCounts(utility), [(ClassCounts(secret), 1 / 3)])
@@ -136,14 +136,14 @@ def test_small_codes_are_merged_into_the_cheapest_partner(links_kept: bool) -> N
     assert np.bincount(found.mapping[codes]).min() >= 2
 
 
-def test_codes_without_nodes_get_a_code_that_has_most() -> None:
+def test_codes_without_nodes_get_the_largest_code() -> None:
     table = np.array([[3, 1], [0, 0], [5, 5]])
     found = merge(np.array([4, 0, 10]), ClassCounts(table), [])
     assert found.mapping.tolist() == [0, 1, 1]
     assert found.num_codes == 2
 
 
-def test_greedy_merging_costs_less_than_random_merging() -> None:
+def test_greedy_merging_loses_less_than_random_merging() -> None:
     greedy, at_random = [], []
     for seed in range(20):
         codes, y, links = random_release(seed, num_nodes=80, num_codes=10)
@@ -158,8 +158,8 @@ def test_greedy_merging_costs_less_than_random_merging() -> None:
     assert np.mean(greedy) > 1.3 * np.mean(at_random)
 
 
-def test_hundreds_of_codes_are_merged_at_once() -> None:
-    """Every loss that is updated along the way stays that of the counts: the end is exact after 200 merges."""
+def test_hundreds_of_codes_are_merged() -> None:
+    """The incrementally updated losses are still exact after 200 merges."""
     random = np.random.default_rng(0)
     codes, y = random.integers(0, 216, 5000), random.integers(0, 7, 5000)
     pairs = np.unique(np.sort(random.integers(0, 5000, (2, 20_000)), axis=0), axis=1)
@@ -174,19 +174,19 @@ def test_hundreds_of_codes_are_merged_at_once() -> None:
 @pytest.mark.parametrize(
     ("limit", "sizes", "sentence"),
     [
-        (0.4, np.full(2, 10), "the limit 0.4000 is below guessing, 0.5000"),
+        (0.4, np.full(2, 10), "the limit 0.4000 is below the chance level, 0.5000"),
         (0.6, np.zeros(2, dtype=np.int64), "no code has a node"),
         (0.6, np.full(3, 10), r"a table has shape \(2, 2\): expected one row for each of 3 codes"),
     ],
 )
-def test_what_cannot_be_merged_is_refused(limit: float, sizes: Integers, sentence: str) -> None:
+def test_invalid_limits_and_tables_raise_an_error(limit: float, sizes: Integers, sentence: str) -> None:
     table = ClassCounts(np.array([[8, 2], [2, 8]]))
     with pytest.raises(GraphveilError, match=sentence):
         merge(sizes, table, [(table, limit)])
 
 
 def _information(counts: Counts, mapping: Integers) -> float:
-    """The information of counts whose codes are merged, from scratch."""
+    """The information of counts whose codes are merged, computed from the counts."""
     to_new = np.eye(mapping.max() + 1, dtype=np.int64)[mapping]
     if isinstance(counts, ClassCounts):
         return class_information(to_new.T @ counts.table)

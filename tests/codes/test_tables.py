@@ -1,4 +1,4 @@
-"""Count tables of a release of six nodes, by hand, and their convention on larger ones."""
+"""Count tables of a release of six nodes, by hand, and of larger random releases."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ def test_distinct_rows_differ_in_the_last_bit() -> None:
     assert distinct_codes(z)[0].tolist() == [0, 1, 0]
 
 
-def test_joint_code_separates_what_either_code_separates() -> None:
+def test_the_joint_code_separates_what_either_code_separates() -> None:
     first, second = np.array([0, 0, 1, 1, 0]), np.array([0, 7, 0, 7, 0])
     both = joint(first, second)
     assert both[0] == both[4]
@@ -100,7 +100,7 @@ def test_joint_code_separates_what_either_code_separates() -> None:
         (lambda: joint(np.zeros(2, int), np.zeros(3, int)), "the releases have 2 and 3 codes"),
     ],
 )
-def test_what_cannot_be_counted_is_refused(call: "object", sentence: str) -> None:
+def test_invalid_codes_raise_an_error(call: "object", sentence: str) -> None:
     assert callable(call)
     with pytest.raises(GraphveilError, match=sentence):
         call()

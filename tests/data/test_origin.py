@@ -11,7 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 import graphveil as gv
-from graphveil.data import leaky_columns
+from graphveil.data import find_leaky_columns
 from graphveil.data.degree_features import degree_features, is_structural
 from graphveil.data.origin import Column, Encoding, Origin, class_names, node_ids, origin_of
 from graphveil.training.inputs import features
@@ -49,7 +49,7 @@ def test_features_that_a_user_sets_are_those_that_are_taken(tmp_path: Path) -> N
     given.x = torch.arange(12.0).reshape(6, 2)
     given.y = torch.arange(6) % 2
     assert torch.equal(features(given, [], "none", CPU), given.x)  # type: ignore[arg-type]
-    assert {name for name, _ in leaky_columns(given, "labels")} <= {"x[0]", "x[1]"}
+    assert {name for name, _ in find_leaky_columns(given, "labels")} <= {"x[0]", "x[1]"}
 
 
 def test_numbers_of_links_are_counted_anew_where_links_were_taken_out(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_numbers_of_links_of_any_size_are_recognised() -> None:
 def test_columns_are_called_by_their_places_once_x_is_set_anew(tmp_path: Path) -> None:
     graph = gv.read_graph(tables(tmp_path))
     graph.x = graph.y[:, None].float()
-    assert [name for name, _ in leaky_columns(graph, "labels")] == ["x[0]"]
+    assert [name for name, _ in find_leaky_columns(graph, "labels")] == ["x[0]"]
 
 
 ENCODING = Encoding(

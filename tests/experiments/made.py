@@ -1,4 +1,4 @@
-"""A row of a table, for tests to change."""
+"""A row of a table that tests modify."""
 
 from graphveil.experiments.tables import Mean, Row
 

@@ -1,4 +1,4 @@
-"""Methods of others beside ours in Figure 3: what their noise promises, and that their cells are cells like any."""
+"""Peers in Figure 3: the guarantees of their noise, and their cells."""
 
 import csv
 import importlib.util
@@ -36,15 +36,15 @@ from tests.reporting.conftest import parse as parse_page
 needs_accountant = pytest.mark.skipif(
     importlib.util.find_spec("dp_accounting") is None, reason="needs the extra [peers]"
 )
-# dp-accounting's own dependencies warn of each other's age.
+# the dependencies of dp-accounting raise DeprecationWarning
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 @pytest.fixture
 def no_accountant(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = importlib.util.find_spec
+    find_spec = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *rest: None if name == "dp_accounting" else there(name, *rest)
+        importlib.util, "find_spec", lambda name, *rest: None if name == "dp_accounting" else find_spec(name, *rest)
     )
 
 
@@ -53,7 +53,7 @@ def no_accountant(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(3, 30), st.integers(1, 8), st.integers(0, 2**31))
-def test_one_link_moves_the_sums_by_at_most_sqrt_2(num_nodes: int, channels: int, seed: int) -> None:
+def test_one_link_changes_the_sums_by_at_most_sqrt_2(num_nodes: int, channels: int, seed: int) -> None:
     draw = torch.Generator().manual_seed(seed)
     x = F.normalize(torch.randn(num_nodes, channels, generator=draw))
     pairs = torch.triu_indices(num_nodes, num_nodes, offset=1)
@@ -61,7 +61,7 @@ def test_one_link_moves_the_sums_by_at_most_sqrt_2(num_nodes: int, channels: int
     count = int(torch.randint(1, pairs.size(1) + 1, (), generator=draw))
     moved = neighbour_sums(x, pairs[:, :count]) - neighbour_sums(x, pairs[:, : count - 1])
     assert moved.norm() <= SENSITIVITY + 1e-4
-    assert moved.norm() == pytest.approx(SENSITIVITY, abs=1e-4), "unit rows reach the bound"
+    assert moved.norm() == pytest.approx(SENSITIVITY, abs=1e-4), "rows of unit norm reach the bound"
     assert (moved.norm(dim=1) > 0.5).nonzero().flatten().tolist() == sorted(pairs[:, count - 1].tolist())
 
 
@@ -75,14 +75,14 @@ def test_sums_over_neighbours_by_hand() -> None:
 
 
 @needs_accountant
-def test_the_noise_has_the_privacy_loss_it_is_asked_for() -> None:
+def test_the_noise_has_the_given_privacy_loss() -> None:
     from dp_accounting import GaussianDpEvent
     from dp_accounting.pld import PLDAccountant
 
     hops, delta = 2, 1e-5
     scales = [noise_scale(epsilon, delta, hops) for epsilon in (1, 2, 4, 8)]
     assert scales == sorted(scales, reverse=True)
-    assert noise_scale(2, delta, 1) < noise_scale(2, delta, 2), "another hop costs more noise"
+    assert noise_scale(2, delta, 1) < noise_scale(2, delta, 2), "a second hop needs more noise"
     for epsilon, scale in zip((1, 2, 4, 8), scales, strict=True):
         accountant = PLDAccountant()
         for _ in range(hops):
@@ -95,13 +95,13 @@ def test_the_noise_has_the_privacy_loss_it_is_asked_for() -> None:
         assert exact == pytest.approx(delta, rel=0.01)
 
 
-def test_delta_is_below_one_in_the_number_of_links() -> None:
+def test_delta_is_at_most_one_over_the_number_of_links() -> None:
     assert Aggregation().delta(5_278) == 1e-5
     assert Aggregation().delta(2_000_000) == 5e-7
 
 
 @needs_accountant
-def test_noisy_aggregation_beats_guessing_on_cora_and_repeats() -> None:
+def test_noisy_aggregation_is_above_chance_on_cora_and_repeats() -> None:
     graph = gv.load("cora")
     split = gv.Split.paper(graph, seed=100, message_edges="all")
     first = release("gap", graph, split, 8, 100, Task(rounds=60))
@@ -114,13 +114,13 @@ def test_noisy_aggregation_beats_guessing_on_cora_and_repeats() -> None:
     assert again.score == first.score
 
 
-def test_features_that_are_counted_from_links_are_refused(small: Data, small_split: gv.Split) -> None:
-    """Else the links would be in what counts as public."""
+def test_features_that_are_computed_from_links_are_refused(small: Data, small_split: gv.Split) -> None:
+    """Features count as public, so they must not contain the links."""
     graph = small.clone()
     graph.origin = Origin(node_ids(graph), structural=True)
     graph.x = degree_features(small_split.message_pairs, small.num_nodes)
     assert is_structural(graph)
-    with pytest.raises(GraphveilError, match="features are counted from links"):
+    with pytest.raises(GraphveilError, match="features are computed from links"):
         noisy_classes(graph, small_split, 1.0, 0)
 
 
@@ -142,7 +142,7 @@ def test_randomised_response_keeps_the_stated_share(epsilon: float) -> None:
     assert not found.equal(randomised_response(classes, num_classes, epsilon, seed=101))
 
 
-def test_without_noise_it_is_the_unprotected_class(small: Data) -> None:
+def test_without_noise_rr_is_the_unprotected_class(small: Data) -> None:
     split, task = gv.Split.proportional(small, seed=1, message_edges="all"), Task(rounds=10)
     plain = release("rr", small, split, 60, 1, task)
     assert set(plain.z.sum(dim=1).tolist()) == {1.0}
@@ -157,12 +157,12 @@ def test_without_noise_it_is_the_unprotected_class(small: Data) -> None:
 
 @pytest.fixture
 def figure3() -> Experiment:
-    """On a small graph, without any variant of ours."""
+    """On a small graph, with peers only."""
     whole = load_experiment("figure3")
     return replace(whole, datasets=["synthetic"], variants={}, peers={"gap": [1], "rr": [2, 8]})
 
 
-def test_figure_3_has_every_peer_once_whatever_the_encoder() -> None:
+def test_figure_3_has_every_peer_once_for_any_selection_of_encoders() -> None:
     groups = cells(load_experiment("figure3"), Selection(["cora"], ["gat", "hgcn"], seeds=2), "cuda")
     peers = {key: group for key, group in groups.items() if key[0] in PEERS}
     assert list(peers) == [
@@ -181,7 +181,7 @@ def test_figure_3_has_every_peer_once_whatever_the_encoder() -> None:
 
 
 @pytest.mark.usefixtures("no_accountant")
-def test_peers_are_cells_and_one_without_its_extra_is_left_out(
+def test_a_peer_without_its_package_is_skipped(
     figure3: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(cell: Cell, folder: Path) -> None:
@@ -206,7 +206,7 @@ def test_peers_are_cells_and_one_without_its_extra_is_left_out(
     ]
     counts.clear()
     assert run_experiment("figure3", figure3, Selection(seeds=2), tmp_path, on_done=count)[0] == rows
-    assert counts == [(4, 4)], "finished cells are never redone"
+    assert counts == [(4, 4)], "finished cells are not run again"
     assert {file: file.stat().st_mtime_ns for file in files} == files
     assert "| rr | synthetic | gcn | epsilon 8 | 2 | 70.0 |" in (tmp_path / "figure3.md").read_text()
     assert "lambda or epsilon" in (tmp_path / "figure3.md").read_text()
@@ -228,7 +228,7 @@ def test_a_cell_of_a_peer_is_audited(figure3: Experiment, tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("no_accountant")
-def test_saved_results_are_shown_where_the_extra_is_missing(figure3: Experiment, tmp_path: Path) -> None:
+def test_saved_results_are_shown_without_the_package(figure3: Experiment, tmp_path: Path) -> None:
     (cell,) = cells(figure3, Selection(seeds=1))["gap", "synthetic", "mlp", 1]
     write_result(cell, tmp_path / "cells", made_up("links", 0.7, 0.6, 0.65))
     only_gap = replace(figure3, peers={"gap": [1, 2]})
@@ -238,7 +238,7 @@ def test_saved_results_are_shown_where_the_extra_is_missing(figure3: Experiment,
 
 
 @pytest.mark.usefixtures("no_accountant")
-def test_the_command_says_what_is_left_out(
+def test_the_command_names_skipped_peers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert missing_extra(["rr"]) is None
@@ -249,7 +249,7 @@ def test_the_command_says_what_is_left_out(
         cli.run()
     assert not left.value.code
     assert (
-        "figure3: left out without dp-accounting, which is not installed: gap; to add them, pip install"
+        "figure3: skipped, because dp-accounting is not installed: gap; install it with pip install"
         " 'graphveil[peers]'." in " ".join(capsys.readouterr().out.split())
     )
 

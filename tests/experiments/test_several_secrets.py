@@ -1,4 +1,4 @@
-"""A sweep that hides two secrets of somebody's own graph: trained once, audited each, and told apart everywhere."""
+"""A sweep that hides two secrets: one training, one audit for each secret, and separate tables."""
 
 import csv
 import json
@@ -23,7 +23,7 @@ Sweep = Callable[[], str]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two tables: the gender is in a column and in the links, and the city is nowhere."""
+    """Two tables: the gender is in a column and in the links; the city is unrelated to both."""
     random = np.random.default_rng(0)
     gender, city = random.integers(0, 2, 200), random.integers(0, 3, 200)
     score, noise = gender + random.normal(0, 0.1, 200), random.normal(size=200)
@@ -40,57 +40,57 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def sweep(folder: Path) -> Sweep:
-    """The same command again; gives what it says."""
+    """Runs the command, and returns its output."""
     given = ["sweep", folder / "people", "--objective", "club", "--secret", "gender", "--secret", "city"]
     given += ["--tradeoff", ",".join(TRADEOFFS)]
     few = ["--seeds", "1", "--rounds", "25", "--jobs", "1", "--out", folder / "out"]
 
     def call() -> str:
-        with pytest.MonkeyPatch.context() as patch, (folder / "said").open("w") as said:
+        with pytest.MonkeyPatch.context() as patch, (folder / "output").open("w") as output:
             patch.setenv("COLUMNS", "80")
             patch.setattr(sys, "argv", ["graphveil", *map(str, [*given, *few])])
-            patch.setattr(sys, "stdout", said)
+            patch.setattr(sys, "stdout", output)
             with pytest.raises(SystemExit) as left:
                 cli.run()
             assert not left.value.code
-        return (folder / "said").read_text()
+        return (folder / "output").read_text()
 
     return call
 
 
 @pytest.fixture(scope="module")
-def said(sweep: Sweep) -> str:
+def output(sweep: Sweep) -> str:
     return sweep()
 
 
 @pytest.fixture
-def results(said: str, folder: Path) -> dict[float, dict[str, Any]]:
-    """What the cells' files hold, by trade-off."""
+def results(output: str, folder: Path) -> dict[float, dict[str, Any]]:
+    """The results of the cells, by trade-off."""
     read = [json.loads(file.read_text()) for file in sorted((folder / "out" / "cells").glob("[!.]*.json"))]
     return {result["cell"]["tradeoff"]: result for result in read}
 
 
 def test_one_training_and_an_audit_of_each_secret(results: dict[float, dict[str, Any]]) -> None:
-    """Where nothing is hidden, whoever reads gender finds what was planted, and whoever reads city guesses."""
+    """At trade-off 1, attacks predict the gender, and are at chance level for the city."""
     assert sorted(results) == [0, 0.5, 1]
     for result in results.values():
         assert result["cell"]["secrets"] == ["gender", "city"]
         assert list(result["secrets"]) == ["gender", "city"]
         rounds = len(result["history"]["round"])
         assert rounds == len(result["history"]["utility"]) > 3
-        assert all(len(told["history"]["adversary"]) == rounds for told in result["secrets"].values())
+        assert all(len(found["history"]["adversary"]) == rounds for found in result["secrets"].values())
     gender, city = results[1]["secrets"].values()
     assert city["chance"] < 0.45 < gender["chance"] < 0.6
-    for reader in ("joint", "fresh"):
-        assert gender[reader] > 0.9
-        assert city[reader] < city["chance"] + 0.12
+    for attack in ("joint", "fresh"):
+        assert gender[attack] > 0.9
+        assert city[attack] < city["chance"] + 0.12
     assert gender["history"]["adversary"][-1] > 0.9
     assert city["history"]["adversary"][-1] < 0.6
     assert gender["map"]["names"] == ["f", "m"]
     assert city["map"]["names"] == ["Bern", "Chur", "Genf"]
 
 
-def test_every_form_tells_the_secrets_apart(said: str, results: dict[float, dict[str, Any]], folder: Path) -> None:
+def test_every_format_separates_the_secrets(output: str, results: dict[float, dict[str, Any]], folder: Path) -> None:
     out = folder / "out"
     rows = list(csv.DictReader((out / "sweep.csv").read_text().splitlines()))
     assert [(row["lambda"], row["secret"]) for row in rows] == [
@@ -111,14 +111,14 @@ def test_every_form_tells_the_secrets_apart(said: str, results: dict[float, dict
     assert [table.count("\n| club | people | gcn |") for table in tables] == [3, 3]
     assert (out / "sweep.tex").read_text().count(r"\begin{table}") == 2
     for tradeoff in TRADEOFFS:
-        told = results[float(tradeoff)]
-        for secret, one in told["secrets"].items():
-            kept = f"{100 * told['utility']:.1f} ({100 * told['utility_chance']:.1f})"
+        result = results[float(tradeoff)]
+        for secret, one in result["secrets"].items():
+            kept = f"{100 * result['utility']:.1f} ({100 * result['utility_chance']:.1f})"
             words = [tradeoff, kept, secret, f"{100 * one['joint_rounded']:.1f}"]
-            assert [*words, f"{100 * one['fresh']:.1f}", f"{100 * one['chance']:.1f}"] in _cells(said)
+            assert [*words, f"{100 * one['fresh']:.1f}", f"{100 * one['chance']:.1f}"] in _cells(output)
 
 
-def test_the_page_has_the_curves_of_each_secret(said: str, folder: Path) -> None:
+def test_the_report_has_the_curves_of_each_secret(output: str, folder: Path) -> None:
     page = parse(folder / "out" / "report.html")
     assert page.all("h1")[0].text == "people, gcn, club: links kept, gender and city hidden"
     assert [one.text for one in page.all("h2")] == ["In short", "What is told of gender", "What is told of city"]
@@ -131,13 +131,13 @@ def test_the_page_has_the_curves_of_each_secret(said: str, folder: Path) -> None
         assert len(legend.all("li")) == classes
 
 
-def test_a_second_run_trains_what_is_not_there_and_nothing_else(said: str, folder: Path, sweep: Sweep) -> None:
+def test_a_second_run_trains_only_missing_cells(output: str, folder: Path, sweep: Sweep) -> None:
     files = {file: file.read_bytes() for file in (folder / "out" / "cells").glob("[!.]*.json")}
     table = (folder / "out" / "sweep.json").read_bytes()
     torn, *kept = files
     torn.write_bytes(files[torn][:200])
     when = {file: file.stat().st_mtime_ns for file in kept}
-    assert sweep() == said
+    assert sweep() == output
     assert {file: file.stat().st_mtime_ns for file in kept} == when
     assert {file: file.read_bytes() for file in (folder / "out" / "cells").glob("[!.]*.json")} == files
     assert (folder / "out" / "sweep.json").read_bytes() == table
@@ -150,7 +150,7 @@ def test_other_secrets_are_another_cell() -> None:
 
 
 @pytest.mark.parametrize("name", ["a/../../../x", "/etc/x", "..", "x" * 5000, "\n\0"])
-def test_no_name_leads_out_of_the_folder(name: str, tmp_path: Path) -> None:
+def test_no_name_escapes_from_the_folder(name: str, tmp_path: Path) -> None:
     file = replace(TINY, dataset=name, utility=name, secrets=(name,)).file(tmp_path)
     assert file.parent == tmp_path
     assert file.name.isascii()
@@ -158,11 +158,11 @@ def test_no_name_leads_out_of_the_folder(name: str, tmp_path: Path) -> None:
     assert not set(file.name) & set("/\0\n")
 
 
-def test_a_strange_name_is_only_a_name() -> None:
+def test_markup_in_names_is_escaped() -> None:
     strange = "a|b\n<b>_{x}$\\input"
     rows = [replace(PLAIN, secret=secret, paper=None) for secret in ("links", strange)]
     assert r"### a\|b \<b\>\_{x}$\\input" in markdown(rows).splitlines()
-    assert r"what is told of a|b <b>\_\{x\}\$\textbackslash{}input}" in latex(rows, "T")
+    assert r"attacks on a|b <b>\_\{x\}\$\textbackslash{}input}" in latex(rows, "T")
     assert [row["secret"] for row in csv.DictReader(comma_separated(rows).splitlines(keepends=True))] == [
         "links",
         strange,
@@ -171,5 +171,5 @@ def test_a_strange_name_is_only_a_name() -> None:
     assert [dict(zip(columns, line, strict=True))["secret"] for line in words] == ["links", strange]
 
 
-def _cells(said: str) -> list[list[str]]:
-    return [[cell.strip() for cell in line.strip("│\n").split("│")] for line in said.splitlines() if "│" in line]
+def _cells(output: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("│\n").split("│")] for line in output.splitlines() if "│" in line]

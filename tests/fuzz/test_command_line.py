@@ -11,12 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from graphveil import cli
 from graphveil.data.datasets import catalog
 from graphveil.errors import GraphveilError
 from graphveil.experiments import reproduce
+from graphveil.runs.folder import RunFolder
 from tests.forked import Forks
 from tests.fuzz import files
 from tests.fuzz.harness import LONGEST, Case, run_cases
@@ -58,7 +60,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     few = ["--set", "rounds=1", "--set", "hidden_channels=4", "--set", "out_channels=4", "--device", "cpu"]
     assert forks("protect", folder / "edges.csv", *few, "--out", run) == (0, "")
     assert forks("audit", run, "--panel", "quick") == (0, "")
-    shutil.copy(run / "embeddings.npy", folder / "z.npy")
+    np.save(folder / "z.npy", RunFolder(run).embeddings().z)
     make_inputs(folder)
     return folder
 

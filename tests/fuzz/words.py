@@ -23,7 +23,18 @@ LONG = ("rounds", "adversary_steps", "set_")
 
 PLACES = (
     *("", ".", "..", "../../x", "/dev/null", "/dev/full", "/dev/zero", "/dev/stdin", "/proc/nonexistent/a/b", "pipe"),
-    *("folder", "file.txt", "edges.csv", "z.npy", "run", "run/run.json", "run/embeddings.npy", "run/x/y", "-", "--"),
+    *(
+        "folder",
+        "file.txt",
+        "edges.csv",
+        "z.npy",
+        "run",
+        "run/run.json",
+        "run/embeddings.parquet",
+        "run/x/y",
+        "-",
+        "--",
+    ),
     *("--out", "~", "x" * 300, "a/" * 2000, "\x00", "new\nline", "[red]new[/red]", "\x1b[31mnew", "%s", "{0}", "new"),
     *("new.html", "new.json", "link"),
 )

@@ -44,7 +44,7 @@ def test_continuous_embeddings_are_released_and_scored_on_the_grid(utility: str,
     veil.recipe = veil.recipe.but(rounds=5)
     z = veil.fit(graph, split).transform(graph, split)
     assert max(value_bits(column) for column in z.double().numpy().T) < 12
-    assert not np.array_equal(z.numpy(), veil._encoded(graph, split).numpy())
+    assert not np.array_equal(z.numpy(), veil.encode(graph, split).numpy())
     veil.save(tmp_path)
     loaded = gv.Veil.load(tmp_path)
     assert torch.equal(loaded.transform(graph, split), z)

@@ -1,4 +1,4 @@
-"""A real run on two tables, and audits edited to be those of a full panel that found nothing."""
+"""A trained run on two tables, with audits edited as if the full panel had found nothing."""
 
 import shutil
 from dataclasses import asdict
@@ -66,7 +66,7 @@ def coded(trained_codes: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(trained: Path, tmp_path: Path) -> Path:
-    """A copy whose audits say *protected*, without flags, by the full panel."""
+    """A copy of the run with the verdict *protected*, the full panel and no flags in its audits."""
     shutil.copytree(trained, tmp_path / "run")
     for file in audit_files(tmp_path / "run").values():
         change(file, **PROTECTED)

@@ -1,4 +1,4 @@
-"""Two tables with values that would be recognised anywhere, and what tests do to a run's files."""
+"""Two tables with distinctive values, and helpers that change the files of a run."""
 
 import json
 from dataclasses import asdict
@@ -14,8 +14,9 @@ from graphveil.data.origin import ReadOptions, node_ids
 from graphveil.files import sealed
 from graphveil.models.codes import CodeBook
 from graphveil.randomness import hashed_names
-from graphveil.runs.audit import audit_run, graph_of, read_record
-from graphveil.runs.protect import audited_as, write_embeddings
+from graphveil.runs.audit import audit_run
+from graphveil.runs.folder import RunFolder
+from graphveil.runs.graphs import graph_of
 
 NODES = 160
 NAMES = [f"person-{number:03d}-{(number * 7919) % 1000:03d}" for number in range(NODES)]
@@ -74,16 +75,17 @@ def give_codes(run: Path, codes: "np.typing.NDArray[np.int64]") -> None:
 
     The audits are by the full panel that found nothing, and have the certificate of these codes.
     """
-    graph, split = graph_of(run, record := read_record(run))
+    graph, split = graph_of(RunFolder(run), record := RunFolder(run).record())
     veil = gv.Veil.load(run)
     merged = torch.arange(veil.code_shape_.codes) % len(ROWS)
     nodes = hashed_names("", NAMES)
     tables = (merged, *map(torch.from_numpy, (ROWS, SIGNS)), nodes, torch.from_numpy(codes))
     veil.modules_["book"] = CodeBook.of(*tables)
     z = veil.transform(graph, split)
-    write_embeddings(run, node_ids(graph), z)
-    kept = {key: value for key, value in record.items() if key not in ("schema", "config", "shapes", "versions")}
-    veil.save(run, kept | {"audited_as": audited_as(z), "scores": asdict(veil.score(graph, split))})
+    remade = ("schema", "config", "shapes", "versions", "ids_digest", "audited_as", "scores")
+    kept = {key: value for key, value in record.items() if key not in remade}
+    folder = RunFolder(run)
+    folder.write(veil, node_ids(graph), z, folder.trained_on(), kept | {"scores": asdict(veil.score(graph, split))})
     audit_run(run, attacks="quick", controls=False)
     certificate = certify(z, graph, split, "tribe")
     change(run / "audit.json", **PROTECTED, certificate=certificate.to_dict() | {"sentence": certificate.sentence})
@@ -94,7 +96,7 @@ def audit_files(run: Path) -> dict[str, Path]:
 
 
 def change(file: Path, **fields: Any) -> None:
-    """Put other values into a JSON file, and seal it anew if it was; a dictionary is merged."""
+    """Change values of a JSON file, and update its digest if it has one; dictionaries are merged."""
     content = json.loads(file.read_text())
     for name, value in fields.items():
         old = content.get(name)

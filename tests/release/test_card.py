@@ -1,4 +1,4 @@
-"""The card tells what it should, and no name from anybody's table becomes markup in it."""
+"""The content of the card, and the escaping of names from tables."""
 
 import json
 from dataclasses import replace
@@ -37,7 +37,7 @@ NASTY = [
 
 
 def shape(text: str) -> list[str]:
-    """What a reader of Markdown takes for markup, in order."""
+    """The types of the Markdown tokens, in order."""
     found = []
     for block in PARSER.parse(text):
         found += [block.type] if block.type != "inline" else [child.type for child in block.children or ()]
@@ -45,7 +45,7 @@ def shape(text: str) -> list[str]:
 
 
 def words(text: str) -> str:
-    """What a person reads, blanks counted alike."""
+    """The visible text, with single spaces."""
     inline = [child.content for block in PARSER.parse(text) for child in block.children or ()]
     return " ".join("".join(inline).split())
 
@@ -63,19 +63,19 @@ def test_no_text_becomes_markup_in_a_sentence_or_a_cell(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["[a](b)", "<b>", "*a*", "a | b", "~~a~~", "`a`* b*"])
-def test_that_test_would_notice(text: str) -> None:
+def test_unescaped_text_changes_the_markup(text: str) -> None:
     table = "| a | b |\n|---|---|\n| {} | y |"
     spoilt = shape(f"- Name: {text}.") != shape("- Name: x.")
     assert spoilt or words(table.format(text)) != words(table.format(escaped(text)))
 
 
 @pytest.mark.parametrize("text", ["home_town", "a & b < c", "100 % *sure*", "[x](y)", "~~a~~ #1 $x$", "_x_", "tiger!"])
-def test_what_a_person_reads_is_the_text_itself(text: str) -> None:
+def test_escaped_text_is_shown_unchanged(text: str) -> None:
     assert words(f"Name: {escaped(text)}") == f"Name: {text}"
-    assert escaped("home_town") == "home_town", "as it is, where nothing can go wrong"
+    assert escaped("home_town") == "home_town", "without escapes if there is no markup"
 
 
-def test_addresses_are_code_and_so_no_links() -> None:
+def test_addresses_are_formatted_as_code() -> None:
     assert escaped("see www.x.example now") == "see `www.x.example` now"
     assert escaped("a@b.example or ftp://x|`y") == "`a@b.example` or `ftp://x??y`"
 
@@ -86,7 +86,7 @@ def evidence(run: Path) -> Evidence:
 
 
 @pytest.mark.parametrize("name", NASTY)
-def test_a_nasty_name_is_only_a_name(name: str, evidence: Evidence) -> None:
+def test_a_name_with_markup_is_escaped(name: str, evidence: Evidence) -> None:
     audit = evidence.audits["tribe"]
     assert audit is not None
     config = evidence.record["config"]
@@ -108,10 +108,10 @@ def test_a_nasty_name_is_only_a_name(name: str, evidence: Evidence) -> None:
     assert "49" not in escaped(name)
 
 
-def test_the_card_says_what_the_audit_found(evidence: Evidence) -> None:
+def test_the_card_has_the_results_of_the_audit(evidence: Evidence) -> None:
     audit = evidence.audits["tribe"]
     assert audit is not None
-    told = replace(
+    leaking = replace(
         audit,
         verdict="leaks",
         attack="a kernel machine",
@@ -128,15 +128,15 @@ def test_the_card_says_what_the_audit_found(evidence: Evidence) -> None:
         ],
         leak_reasons=["a kernel machine: accuracy 67.1 [56.1, 76.4] is above 55.0"],
     )
-    text = card(replace(evidence, audits={"tribe": told, "links": None}), ["npy"], pseudonymous=False)
+    text = card(replace(evidence, audits={"tribe": leaking, "links": None}), ["npy"], pseudonymous=False)
     for line in (
-        f"**The embeddings leak tribe.** Evidence: {escaped(told.leak_reasons[0])}.",
+        f"**The embeddings leak tribe.** Evidence: {escaped(leaking.leak_reasons[0])}.",
         "| strongest attack: a kernel machine | 67.1 % [56.1, 76.4] | 55.0 % |",
         "| worst of 7 groups, by class (TPR - FPR, 41 test examples; interval corrected for all groups)"
         " | 31.2 % [10.1, 50.0] | 0.0 % |",
         "| balanced accuracy | 71.0 % [60.0, 80.0] | 50.0 % |",
         "| floor (implied by the utility alone) | 62.0 % [50.0, 70.0] | 55.0 % |",
-        "| adversary of the training (not evidence) | 59.5 % | 55.0 % |",
+        "| training adversary (not evidence) | 59.5 % | 55.0 % |",
         "| a tree | 50.0 % [40.0, 60.0] |",
         "- Flag: too few examples, there are 79.",
         "**This secret has no audit**, so it is unknown how much the embeddings leak about it.",
@@ -147,15 +147,17 @@ def test_the_card_says_what_the_audit_found(evidence: Evidence) -> None:
     ):
         assert line in text.splitlines(), line
     scores = evidence.record["scores"]
-    kept = f"accuracy {100 * scores['utility']:.1f} %, where guessing has {100 * scores['utility_chance']:.1f} %"
+    kept = f"accuracy {100 * scores['utility']:.1f} % (chance level {100 * scores['utility_chance']:.1f} %)"
     assert kept in text
     assert "This release was forced" not in text
-    kinder = card(replace(evidence, audits={"tribe": replace(told, verdict="flagged")}), ["npy"], pseudonymous=False)
-    assert "The embeddings leak" not in kinder
+    flagged = card(
+        replace(evidence, audits={"tribe": replace(leaking, verdict="flagged")}), ["npy"], pseudonymous=False
+    )
+    assert "The embeddings leak" not in flagged
     assert "not differential privacy" in text
 
 
-def test_each_reading_stands_beside_its_own_chance(evidence: Evidence, run: Path) -> None:
+def test_each_metric_has_its_own_chance_level(evidence: Evidence, run: Path) -> None:
     lines = card(evidence, ["npy"], pseudonymous=False).splitlines()
     balanced = json.loads((run / "audit.json").read_text())["balanced"]
     assert balanced["chance"] == 0.5
@@ -165,8 +167,8 @@ def test_each_reading_stands_beside_its_own_chance(evidence: Evidence, run: Path
         assert f"| {name} | {100 * found['value']:.1f} % [{low:.1f}, {high:.1f}] | 50.0 % |" in lines
 
 
-def test_the_worst_group_is_that_of_the_audit_and_is_not_named(run: Path) -> None:
-    """A group by a column that is a feature: neither its name nor its value may be in a release."""
+def test_the_worst_group_is_on_the_card_without_its_name(run: Path) -> None:
+    """The column of the group is a feature, so a release must contain neither its name nor its value."""
     group = {"kind": "column", "by": "home_town", "group": "reykjavik", "measure": "accuracy", "examples": 33}
     group |= {"value": 0.8, "ci": [0.61, 0.9], "reference": 0.5, "compared_with": "guessing"}
     few = group | {"value": None, "ci": None, "reference": None}
@@ -174,19 +176,19 @@ def test_the_worst_group_is_that_of_the_audit_and_is_not_named(run: Path) -> Non
     content = json.loads((run / "audit.json").read_text()) | {"worst_group": group}
     (run / "audit.json").write_text(json.dumps(sealed(content)))
     lines = card(gather(run, Limits()), ["npy"], pseudonymous=False).splitlines()
-    said = "worst of 2 groups, by a column (accuracy, 33 test examples; interval corrected for all groups)"
-    assert f"| {said} | 80.0 % [61.0, 90.0] | 50.0 % |" in lines
+    row = "worst of 2 groups, by a column (accuracy, 33 test examples; interval corrected for all groups)"
+    assert f"| {row} | 80.0 % [61.0, 90.0] | 50.0 % |" in lines
     assert not any("home_town" in line or "reykjavik" in line for line in lines)
 
 
-def test_the_attack_with_the_known_links_stands_on_the_card(run: Path) -> None:
+def test_the_attack_with_the_known_links_is_on_the_card(run: Path) -> None:
     held = {"attack": "boosted trees", "metric": "auc", "value": 0.8, "ci": [0.75, 0.85]}
     change(audit_files(run)["links"], with_links=held | {"excess": {"value": 0.1, "ci": [0.05, 0.15]}})
     lines = card(gather(run, Limits()), ["npy"], pseudonymous=False).splitlines()
     assert "| with the known links | 80.0 % [75.0, 85.0] | 50.0 % |" in lines
 
 
-def test_it_is_said_for_how_many_nodes_a_secret_is_unknown(evidence: Evidence) -> None:
+def test_the_card_states_for_how_many_nodes_a_secret_is_unknown(evidence: Evidence) -> None:
     assert evidence.record["unknown"] == {"labels": 0, "tribe": 0}
     sentence = "The secret is unknown for 17 of 160 nodes, which the audit does not cover."
     assert "unknown for" not in card(evidence, ["npy"], pseudonymous=False)
@@ -194,8 +196,8 @@ def test_it_is_said_for_how_many_nodes_a_secret_is_unknown(evidence: Evidence) -
     assert card(some, ["npy"], pseudonymous=False).count(sentence) == 1
 
 
-def test_it_is_said_where_a_graph_is_unlike_that_of_the_training(evidence: Evidence) -> None:
-    """Without what follows a colon: categories are values of nodes."""
+def test_the_card_has_the_warnings_of_embed(evidence: Evidence) -> None:
+    """Without the text after a colon, which contains values of nodes."""
     warnings = ["Values of 1 of 3 features lie elsewhere: 'home_town reykjavik' (9.0).", "5 values of '*a*' are new."]
     record = dict(evidence.record) | {"embedded": {"warnings": warnings, "not_recorded": []}}
     text = card(replace(evidence, record=record), ["npy"], pseudonymous=False)
@@ -213,14 +215,16 @@ def test_it_is_said_where_a_graph_is_unlike_that_of_the_training(evidence: Evide
 @pytest.mark.parametrize(
     ("not_recorded", "utility"), [(["nodes"], "may have been"), (["links"], "was not"), ([], "was not")]
 )
-def test_nothing_is_said_to_be_new_that_may_not_be(not_recorded: list[str], utility: str, evidence: Evidence) -> None:
+def test_the_card_states_whether_test_examples_may_have_been_trained_on(
+    not_recorded: list[str], utility: str, evidence: Evidence
+) -> None:
     record = dict(evidence.record) | {"embedded": {"warnings": [], "not_recorded": not_recorded}}
     text = card(replace(evidence, record=record), ["npy"], pseudonymous=False)
-    assert f"on a part of the data that the encoder {utility} trained on" in text, "the guild is of nodes"
+    assert f"on a part of the data that the encoder {utility} trained on" in text, "the guild is a node attribute"
     assert ("tested on none of the nodes or links" in text) == (not not_recorded)
 
 
-def test_a_record_that_is_not_one_is_one_sentence(evidence: Evidence) -> None:
+def test_an_invalid_record_is_refused_with_one_sentence(evidence: Evidence) -> None:
     broken: list[dict[str, object]] = [{"config": {"encoder": 7}}, {"scores": []}, {"versions": "1"}]
     for spoilt in broken:
         with pytest.raises(GraphveilError, match="the record of the run is invalid"):

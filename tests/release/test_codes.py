@@ -23,11 +23,11 @@ from graphveil.release import FORMATS, Limits, release
 from graphveil.release.card import card
 from graphveil.release.codes import codes_of
 from graphveil.release.evidence import gather
-from graphveil.release.formats import Embeddings
 from graphveil.release.ledger import NodeCodes, read_ledger
 from graphveil.release.pseudonyms import pseudonyms
-from graphveil.runs.audit import graph_of, read_record
 from graphveil.runs.embed import embed
+from graphveil.runs.folder import Embeddings, RunFolder
+from graphveil.runs.graphs import graph_of
 from tests.release.made import CODES, NAMES, NODES, ROWS, SIGNS, change, drawn, give_codes, tribes, write_tables
 from tests.release.test_card import NASTY, shape
 from tests.release.test_export import KEY, LEAKS, files, forbidden, found
@@ -60,14 +60,14 @@ def test_a_run_of_codes_is_exported_as_codes(coded: Path, tables: Path, tmp_path
 
 def test_the_code_book_says_how_to_score_a_link(coded: Path, tmp_path: Path) -> None:
     folder = release(coded, tmp_path / "out").folder
-    told = json.loads((folder / "code_book.json").read_text())
-    assert told["signs"] == [1, 1, -1]
-    assert "sum_i signs[i] * z_u[i] * z_v[i]" in told["use"]
-    graph, split = graph_of(coded, read_record(coded))
+    use = json.loads((folder / "code_book.json").read_text())
+    assert use["signs"] == [1, 1, -1]
+    assert "sum_i signs[i] * z_u[i] * z_v[i]" in use["use"]
+    graph, split = graph_of(RunFolder(coded), RunFolder(coded).record())
     nodes, book = (pq.read_table(folder / f"{name}.parquet") for name in ("codes", "code_book"))
     z = np.stack([book[f"z{i}"].to_numpy() for i in range(3)], axis=1)[nodes["code"].to_numpy()]
     pairs = torch.cat([split.test_links, split.test_nonlinks], dim=1).numpy()
-    scores = (np.array(told["signs"]) * z[pairs[0]] * z[pairs[1]]).sum(axis=1)
+    scores = (np.array(use["signs"]) * z[pairs[0]] * z[pairs[1]]).sum(axis=1)
     links, others = np.split(scores, 2)
     auc = (np.sign(links[:, None] - others[None, :]).mean() + 1) / 2
     assert auc == pytest.approx(gv.Veil.load(coded).score(graph, split).utility, abs=1e-9)
@@ -133,12 +133,12 @@ def test_the_same_codes_give_the_same_release(coded: Path, tmp_path: Path) -> No
 # The limit and the certificate
 
 
-def test_the_limit_is_held_against_the_certificate_and_not_against_attacks(coded: Path, tmp_path: Path) -> None:
+def test_the_limit_is_compared_with_the_certificate_and_not_with_attacks(coded: Path, tmp_path: Path) -> None:
     high = {"value": 0.9, "ci": [0.85, 0.95]}
     change(coded / "audit.json", **LEAKS | {"strongest": high, "balanced": high})
     exact = best_accuracy(CODES, tribes())
     balanced = json.loads((coded / "audit.json").read_text())["certificate"]["balanced_accuracy"]
-    assert 0.5 < exact < balanced < 0.7, "else this test says nothing"
+    assert 0.5 < exact < balanced < 0.7, "otherwise the test could not fail"
     made = release(coded, tmp_path / "out", max_leak=limits(f"tribe={balanced}"))
     assert made.objections == ()
     text = (made.folder / "CARD.md").read_text()
@@ -159,12 +159,12 @@ def test_without_a_limit_the_verdict_decides(coded: Path, tmp_path: Path) -> Non
 def test_without_a_certificate_the_intervals_decide(coded: Path, tmp_path: Path) -> None:
     best = {"value": 0.5, "ci": [0.4, 0.6], "upper": 0.6}
     change(coded / "audit.json", certificate=None, attacks=[], strongest=best)
-    with pytest.raises(GraphveilError, match=r"up to 0\.600 .97\.5 % upper end over all attacks on z alone"):
+    with pytest.raises(GraphveilError, match=r"up to 0\.600 .97\.5 % upper bound over all attacks on z alone"):
         release(coded, tmp_path / "out", max_leak=limits("0.59"))
 
 
 def test_too_few_examples_are_no_objection_to_a_certificate_within_the_limit(coded: Path, tmp_path: Path) -> None:
-    few = {"name": "too few examples", "sentence": "the test part leaves the headline ±10.7"}
+    few = {"name": "too few examples", "sentence": "the interval of the headline is ±10.7 points"}
     change(coded / "audit.json", verdict="flagged", flags=[few])
     made = release(coded, tmp_path / "out", max_leak=limits("0.8"))
     assert made.objections == ()
@@ -181,7 +181,7 @@ def test_too_few_examples_are_no_objection_to_a_certificate_within_the_limit(cod
     "spoilt",
     [{"accuracy": None}, {"accuracy": 2}, {"secret": "links"}, {"sentence": ""}, {"worst": None}, {"codes": []}],
 )
-def test_a_certificate_that_is_none_is_an_objection(spoilt: dict[str, Any], coded: Path, tmp_path: Path) -> None:
+def test_an_invalid_certificate_is_an_objection(spoilt: dict[str, Any], coded: Path, tmp_path: Path) -> None:
     change(coded / "audit.json", certificate=spoilt)
     with pytest.raises(GraphveilError, match=r"the audit of 'tribe' cannot be read \(certificate"):
         release(coded, tmp_path / "out", max_leak=limits("0.9"))
@@ -193,13 +193,13 @@ def test_a_certificate_that_is_none_is_an_objection(spoilt: dict[str, Any], code
 def test_the_card_states_the_certificate(coded: Path, tmp_path: Path) -> None:
     text = (release(coded, tmp_path / "out").folder / "CARD.md").read_text()
     lines = text.splitlines()
-    told = json.loads((coded / "audit.json").read_text())["certificate"]
+    certificate = json.loads((coded / "audit.json").read_text())["certificate"]
     section = text.split("### Certificate: tribe\n")[1].split("\n#")[0]
-    assert told["sentence"] in section
+    assert certificate["sentence"] in section
     exact, majority = best_accuracy(CODES, tribes()), max(np.bincount(tribes())) / NODES
-    beyond = at_most(told["calibration"]["accuracy_limit"])
+    beyond = at_most(certificate["calibration"]["accuracy_limit"])
     assert f"| accuracy | {at_most(exact)} | {beyond} | {100 * majority:.1f} % |" in section
-    balanced = [told["balanced_accuracy"], told["calibration"]["balanced_limit"]]
+    balanced = [certificate["balanced_accuracy"], certificate["calibration"]["balanced_limit"]]
     assert f"| balanced accuracy | {at_most(balanced[0])} | {at_most(balanced[1])} | 50.0 % |" in section
     worst = max(np.bincount(tribes()[np.equal(CODES, code)]).max() / np.bincount(CODES)[code] for code in range(6))
     assert f"(worst code) | {at_most(worst)} | no statement |" in section
@@ -214,14 +214,14 @@ def test_the_card_states_the_certificate(coded: Path, tmp_path: Path) -> None:
     assert not re.search(r"\n\n\n", text)
 
 
-def test_a_run_without_certificates_has_no_such_section(run: Path, tmp_path: Path) -> None:
+def test_a_card_without_certificates_has_no_such_section(run: Path, tmp_path: Path) -> None:
     text = (release(run, tmp_path / "out").folder / "CARD.md").read_text()
     assert "ertificate" not in text
     assert "There is no guarantee" in text
 
 
 @pytest.mark.parametrize("name", NASTY)
-def test_a_nasty_sentence_is_only_a_sentence(name: str, coded: Path) -> None:
+def test_a_sentence_with_markup_is_escaped(name: str, coded: Path) -> None:
     strata = [{"column": name, "value": 1, "accuracy": 0.5, "majority": 0.5}]
 
     def card_with(sentence: str, strata: list[dict[str, Any]]) -> str:
@@ -240,7 +240,7 @@ def ledger(run: Path) -> list[dict[str, Any]]:
     return entries
 
 
-def test_every_export_is_in_the_ledger_and_the_codes_once(coded: Path, tmp_path: Path) -> None:
+def test_every_export_is_in_the_ledger_and_codes_are_stored_once(coded: Path, tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(KEY)
     release(coded, tmp_path / "one")
     made = release(coded, tmp_path / "two", ["parquet", "codes"], tmp_path / "key")
@@ -265,7 +265,7 @@ def test_an_export_that_is_refused_is_not_in_the_ledger(coded: Path, tmp_path: P
     assert not (coded / "releases.json").exists()
 
 
-def test_there_is_no_release_without_an_entry(coded: Path, tmp_path: Path) -> None:
+def test_an_export_without_a_ledger_entry_is_refused(coded: Path, tmp_path: Path) -> None:
     (coded / "releases.json").write_text("{")
     with pytest.raises(GraphveilError, match=r"the ledger .*releases.json cannot be read"):
         release(coded, tmp_path / "out", force=True)
@@ -276,7 +276,7 @@ def test_there_is_no_release_without_an_entry(coded: Path, tmp_path: Path) -> No
     assert sorted(path.name for path in tmp_path.iterdir()) == ["coded"]
 
 
-def test_codes_in_the_ledger_that_were_changed_are_noticed(coded: Path, tmp_path: Path) -> None:
+def test_changed_codes_in_the_ledger_are_refused(coded: Path, tmp_path: Path) -> None:
     release(coded, tmp_path / "out")
     table = pq.read_table(coded / "releases" / "1.parquet")
     pq.write_table(table.slice(1), coded / "releases" / "1.parquet")
@@ -313,7 +313,7 @@ def test_two_releases_are_certified_together(coded: Path, other: Path, tmp_path:
     assert str(other) not in text
 
 
-def test_the_limit_is_held_against_all_releases_together(coded: Path, other: Path, tmp_path: Path) -> None:
+def test_the_limit_is_compared_with_all_releases_together(coded: Path, other: Path, tmp_path: Path) -> None:
     release(coded, tmp_path / "out", max_leak=limits("0.8"))
     with pytest.raises(
         GraphveilError, match=r"'tribe' for this release and earlier ones together allows an accuracy of 1\.000, above"
@@ -325,7 +325,7 @@ def test_the_limit_is_held_against_all_releases_together(coded: Path, other: Pat
         release(coded, tmp_path / "joint", max_leak=limits("0.8"), released_before=[other])
 
 
-def test_the_ledger_and_not_the_present_codes_of_another_run_counts(coded: Path, other: Path, tmp_path: Path) -> None:
+def test_the_ledger_of_another_run_counts_and_not_its_present_codes(coded: Path, other: Path, tmp_path: Path) -> None:
     release(other, tmp_path / "before")
     give_codes(other, CODES)
     made = release(coded, tmp_path / "out", released_before=[other, other])
@@ -367,7 +367,7 @@ def test_nodes_are_matched_by_id_and_others_are_left_out(coded: Path, tables: Pa
     assert "with 80 of the 160 nodes of this one" in (made.folder / "CARD.md").read_text()
 
 
-def test_links_are_certified_together_too(trained_codes: Path, tmp_path: Path) -> None:
+def test_links_have_a_joint_certificate(trained_codes: Path, tmp_path: Path) -> None:
     """The certificate is that of an embedding with one column for each release."""
     hidden, earlier = (Path(shutil.copytree(trained_codes, tmp_path / name)) for name in ("hidden", "earlier"))
     for run in (hidden, earlier):
@@ -375,7 +375,7 @@ def test_links_are_certified_together_too(trained_codes: Path, tmp_path: Path) -
     give = pq.read_table(earlier / "embeddings.parquet")
     z = ROWS[np.arange(NODES) % 2]
     pq.write_table(pa.table({"id": give["id"], **{f"z{i}": z[:, i] for i in range(3)}}), earlier / "embeddings.parquet")
-    graph, split = graph_of(hidden, read_record(hidden))
+    graph, split = graph_of(RunFolder(hidden), RunFolder(hidden).record())
     made = release(hidden, tmp_path / "out", force=True, released_before=[earlier])
     assert made.joint is not None
     bounds = {bound.name: bound.value for bound in made.joint.certificates["links"].bounds}
@@ -395,13 +395,13 @@ def test_nodes_without_ids_are_not_matched_with_those_of_another_graph(
         release(coded, tmp_path / "out", released_before=[other])
 
 
-def test_no_common_nodes_are_said(coded: Path, other: Path, tmp_path: Path) -> None:
+def test_the_card_states_that_there_are_no_common_nodes(coded: Path, other: Path, tmp_path: Path) -> None:
     table = pq.read_table(other / "embeddings.parquet")
     pq.write_table(table.set_column(0, "id", [[f"x{i}" for i in range(NODES)]]), other / "embeddings.parquet")
     made = release(coded, tmp_path / "out", released_before=[other])
     assert made.joint is not None
     assert (made.joint.nodes, made.joint.certificates) == (0, {})
-    assert "**tribe**: too little of it is known among these nodes" in (made.folder / "CARD.md").read_text()
+    assert "**tribe**: it is known for too few of these nodes" in (made.folder / "CARD.md").read_text()
 
 
 def test_releases_without_codes_have_no_limit_together(coded: Path, run: Path, tmp_path: Path) -> None:
@@ -442,7 +442,7 @@ def test_export_prints_the_certificates(coded: Path, other: Path, graphveil: Gra
     code, said, err = graphveil(*words)
     assert (code, err) == (0, "")
     assert "160 of the nodes are in 1 earlier release\n" in said
-    assert "Certificate for tribe, together with earlier releases: Whoever sees only the released codes" in said
+    assert "Certificate for tribe, together with earlier releases: An attacker who sees only the released codes" in said
     assert files(tmp_path / "joint") == ["CARD.md", "SHA256SUMS", "embeddings.parquet"]
     assert graphveil(*words[:2], "--out", tmp_path / "no", *words[4:6], "--max-leak", 0.8)[0] == 2
 
@@ -459,7 +459,7 @@ def test_embed_keeps_the_codes_of_nodes_of_the_run(coded: Path, graphveil: Graph
     code, said, err = graphveil("embed", coded, tmp_path / "newer", "--out", tmp_path / "grown", *words)
     assert (code, err) == (0, "")
     assert "160 nodes kept their code, and 40 got a new one\n" in said
-    z = np.load(tmp_path / "grown" / "embeddings.npy")
+    z = RunFolder(tmp_path / "grown").embeddings().z
     assert z[:NODES].tobytes() == ROWS[CODES][::-1].tobytes()
     assert len(codes_of(z).rows) <= 6
 
@@ -469,12 +469,12 @@ def test_embed_keeps_the_codes_of_nodes_of_the_run(coded: Path, graphveil: Graph
     code, said, _ = graphveil("embed", tmp_path / "grown", tmp_path / "later", "--out", tmp_path / "last", *words)
     assert code == 0
     assert "100 nodes kept their code, and 0 got a new one\n" in said
-    assert np.load(tmp_path / "last" / "embeddings.npy").tobytes() == z[100:].tobytes()
+    assert RunFolder(tmp_path / "last").embeddings().z.tobytes() == z[100:].tobytes()
     grown_model = gv.Veil.load(tmp_path / "grown").modules_["book"]
     assert len(dict(grown_model.named_buffers())["nodes"]) == 200
 
 
-def test_embed_says_nothing_of_codes_where_there_are_none(
+def test_embed_does_not_mention_codes_if_there_are_none(
     trained: Path, tables: Path, graphveil: Graphveil, tmp_path: Path
 ) -> None:
     code, said, _ = graphveil("embed", trained, tables, "--out", tmp_path / "out", "--no-audit", "--device", "cpu")
@@ -482,7 +482,7 @@ def test_embed_says_nothing_of_codes_where_there_are_none(
     assert "kept their code" not in said
 
 
-def test_codes_are_scored_where_a_secret_is_missing(coded: Path, graphveil: Graphveil, tmp_path: Path) -> None:
+def test_codes_are_scored_if_a_secret_is_missing(coded: Path, graphveil: Graphveil, tmp_path: Path) -> None:
     columns, links = drawn(0)
     del columns["tribe"]
     write_tables(tmp_path / "newer", columns, links)
@@ -491,7 +491,7 @@ def test_codes_are_scored_where_a_secret_is_missing(coded: Path, graphveil: Grap
     assert scores[1] == scores[0] | {"secrets": []}
 
 
-def test_an_embedded_graph_is_released_beside_the_run(coded: Path, tables: Path, tmp_path: Path) -> None:
+def test_a_run_and_its_embedded_graph_are_released_together(coded: Path, tables: Path, tmp_path: Path) -> None:
     """A node keeps its code, so both releases together reveal what one reveals alone."""
     release(coded, tmp_path / "before")
     made = embed(coded, str(tables), tmp_path / "again", device="cpu")

@@ -1,4 +1,4 @@
-"""A trained encoder on its own graph, on a grown one, and on one that is unlike it."""
+"""A trained encoder applied to its own graph, to a grown graph, and to a different graph."""
 
 import json
 import os
@@ -27,8 +27,11 @@ from graphveil.data.origin import Column, Encoding, ReadOptions
 from graphveil.data.summary import differences, summary
 from graphveil.errors import GraphveilError
 from graphveil.release import release
-from graphveil.runs.audit import REFITTED, audit_run, encoder_controls, graph_of, read_record
+from graphveil.runs.audit import audit_run
+from graphveil.runs.controls import REFITTED, encoder_controls
 from graphveil.runs.embed import Embedded, embed
+from graphveil.runs.folder import RunFolder
+from graphveil.runs.graphs import graph_of
 from graphveil.runs.protect import protect
 from graphveil.runs.trained_on import TRAINED_LINKS, TRAINED_ON
 from tests.release.made import CLASSES, NAMES, NODES, PROTECTED, READING, change, drawn, write_tables
@@ -40,11 +43,11 @@ def on(run: Path, tmp_path: Path, columns: Columns, links: list[tuple[str, str]]
     return embed(run, str(write_tables(tmp_path / "newer", columns, links)), tmp_path / "out", device="cpu", **more)
 
 
-def test_the_same_graph_gives_the_same_embeddings_to_the_bit(trained: Path, tables: Path, tmp_path: Path) -> None:
+def test_the_same_graph_has_identical_embeddings(trained: Path, tables: Path, tmp_path: Path) -> None:
     made = embed(trained, str(tables), tmp_path / "out", device="cpu")
     assert made.warnings == made.unseen == ()
     assert (made.known, made.secrets) == (NODES, ("tribe", "links"))
-    for name in ("embeddings.npy", "embeddings.parquet", "model.safetensors"):
+    for name in ("embeddings.parquet", "model.safetensors"):
         assert (tmp_path / "out" / name).read_bytes() == (trained / name).read_bytes()
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     before = json.loads((trained / "run.json").read_text())
@@ -67,13 +70,13 @@ def test_a_grown_graph_keeps_its_own_ids_in_its_own_order(trained: Path, tmp_pat
     table = pq.read_table(tmp_path / "out" / "embeddings.parquet")
     assert table["id"].to_pylist() == grown["id"]
     z = np.stack([table[f"z{i}"].to_numpy() for i in range(6)], axis=1)
-    assert np.array_equal(z, np.load(tmp_path / "out" / "embeddings.npy"))
+    assert np.array_equal(z, RunFolder(tmp_path / "out").embeddings().z)
     assert np.isfinite(z).all()
-    before = np.load(trained / "embeddings.npy")[::-1]
+    before = RunFolder(trained).embeddings().z[::-1]
     assert np.allclose(z[:NODES], before, rtol=0, atol=1e-6), "nothing reaches them from nodes they are not linked with"
 
 
-def test_what_was_embedded_is_audited_and_released_like_a_run(trained: Path, tmp_path: Path) -> None:
+def test_an_embedded_graph_is_audited_and_released_like_a_run(trained: Path, tmp_path: Path) -> None:
     columns, links = drawn(0)
     made = on(trained, tmp_path, columns, links[:-30])
     found = audit_run(made.folder, made.secrets, "quick")
@@ -92,18 +95,18 @@ def test_what_was_embedded_is_audited_and_released_like_a_run(trained: Path, tmp
 
 
 def grown_and_turned() -> tuple[Columns, list[tuple[str, str]]]:
-    """The same nodes in another order, so that other ones are drawn for each part, and 40 new ones."""
+    """The same nodes in another order, so that each part is drawn anew, and 40 new nodes."""
     columns, links = drawn(0)
     grown = {name: [*values[::-1], *values[:40]] for name, values in columns.items()}
     grown["id"] = [*NAMES[::-1], *(f"new-{number}" for number in range(40))]
     return grown, [*links, *((f"new-{number}", NAMES[number]) for number in range(40))]
 
 
-def test_nodes_that_the_encoder_was_trained_on_are_not_asked_for(trained: Path, tables: Path, tmp_path: Path) -> None:
-    graph, split = graph_of(trained, read_record(trained))
+def test_test_nodes_exclude_those_that_the_encoder_was_trained_on(trained: Path, tables: Path, tmp_path: Path) -> None:
+    graph, split = graph_of(RunFolder(trained), RunFolder(trained).record())
     seen = {NAMES[node] for node in split.defender_nodes("all").tolist()}
     made = on(trained, tmp_path, *grown_and_turned())
-    graph, split = graph_of(made.folder, read_record(made.folder))
+    graph, split = graph_of(RunFolder(made.folder), RunFolder(made.folder).record())
     ids = graph.origin.ids.to_pylist()
     parts = [split.train_nodes, split.val_nodes, split.test_nodes, split.spare_nodes]
     train, val, test, spare = ([ids[node] for node in part.tolist()] for part in parts)
@@ -117,12 +120,12 @@ def test_nodes_that_the_encoder_was_trained_on_are_not_asked_for(trained: Path, 
     )
 
     (found,) = audit_run(made.folder, ["tribe"], "quick").values()
-    asked = {ids[node] for node in found.secret.test.index.tolist()}
-    assert asked == {*test}
+    queries = {ids[node] for node in found.secret.test.index.tolist()}
+    assert queries == {*test}
     assert found.context.notes == ()
 
     again = embed(made.folder, str(tables), tmp_path / "again", device="cpu")
-    graph, split = graph_of(again.folder, read_record(again.folder))
+    graph, split = graph_of(RunFolder(again.folder), RunFolder(again.folder).record())
     assert not seen & {NAMES[node] for node in (*split.val_nodes.tolist(), *split.test_nodes.tolist())}
 
 
@@ -131,14 +134,14 @@ def as_pairs(names: Iterable[tuple[str, str]]) -> set[frozenset[str]]:
 
 
 def seen_links(run: Path) -> set[frozenset[str]]:
-    """What the run says of the links it was trained on."""
+    """The links that the run was trained on, from its file."""
     table = pq.read_table(run / TRAINED_LINKS)
     return as_pairs(zip(*(table[end].to_pylist() for end in table.column_names), strict=True))
 
 
 def named_parts(made: Embedded) -> dict[str, set[frozenset[str]]]:
-    """The parts of pairs in a folder's split, by the nodes' ids."""
-    graph, split = graph_of(made.folder, read_record(made.folder))
+    """The parts of pairs in the split of a folder, by the ids of the nodes."""
+    graph, split = graph_of(RunFolder(made.folder), RunFolder(made.folder).record())
     ids = graph.origin.ids.to_pylist()
     return {
         name: as_pairs((ids[one], ids[other]) for one, other in getattr(split, name).t().tolist())
@@ -146,14 +149,14 @@ def named_parts(made: Embedded) -> dict[str, set[frozenset[str]]]:
     }
 
 
-def test_a_run_says_which_links_it_was_trained_on(trained: Path) -> None:
-    _, split = graph_of(trained, read_record(trained))
+def test_a_run_stores_the_links_it_was_trained_on(trained: Path) -> None:
+    _, split = graph_of(RunFolder(trained), RunFolder(trained).record())
     expected = as_pairs((NAMES[one], NAMES[other]) for one, other in split.train_links.t().tolist())
     assert seen_links(trained) == expected
     assert len(expected) == 425, "85 of 100 of 500"
 
 
-def test_links_that_the_encoder_was_trained_on_are_not_asked_for(trained: Path, tmp_path: Path) -> None:
+def test_test_links_exclude_those_that_the_encoder_was_trained_on(trained: Path, tmp_path: Path) -> None:
     seen = seen_links(trained)
     columns, links = drawn(0)
     turned = {name: values[::-1] for name, values in columns.items()}  # so that others are drawn for each part
@@ -162,7 +165,7 @@ def test_links_that_the_encoder_was_trained_on_are_not_asked_for(trained: Path, 
     made = on(trained, tmp_path, turned, [*links, *added])
     assert (made.warnings, made.unseen) == ((), ())
     parts = named_parts(made)
-    graph, _ = graph_of(made.folder, read_record(made.folder))
+    graph, _ = graph_of(RunFolder(made.folder), RunFolder(made.folder).record())
     whole = Split.proportional(graph, 4, "all", ["labels", "tribe", "links"])
     ids = graph.origin.ids.to_pylist()
     assert seen & as_pairs((ids[one], ids[other]) for one, other in whole.test_links.t().tolist()), (
@@ -175,8 +178,8 @@ def test_links_that_the_encoder_was_trained_on_are_not_asked_for(trained: Path, 
     assert sizes == {name: getattr(whole, name).size(1) for name in parts}, "there are enough new ones: 75 + 30 for 79"
 
     (found,) = audit_run(made.folder, ["links"], "quick").values()
-    asked = found.secret.test.index[:, found.secret.test.y == 1].T.tolist()
-    assert as_pairs((ids[one], ids[other]) for one, other in asked) == parts["test_links"]
+    queries = found.secret.test.index[:, found.secret.test.y == 1].T.tolist()
+    assert as_pairs((ids[one], ids[other]) for one, other in queries) == parts["test_links"]
     assert found.context.doubts == ()
     assert "in doubt" not in {flag.name for flag in found.flags}
 
@@ -185,7 +188,7 @@ def test_links_that_the_encoder_was_trained_on_are_not_asked_for(trained: Path, 
 
 
 @pytest.mark.parametrize(("new", "val"), [(7, 2), (3, 1)])
-def test_a_few_new_links_are_shared_out(new: int, val: int, trained: Path, tmp_path: Path) -> None:
+def test_a_few_new_links_are_split_into_validation_and_test(new: int, val: int, trained: Path, tmp_path: Path) -> None:
     seen = seen_links(trained)
     columns, links = drawn(0)
     old = [link for link in links if frozenset(link) in seen]
@@ -201,9 +204,7 @@ def test_a_few_new_links_are_shared_out(new: int, val: int, trained: Path, tmp_p
 
 
 @pytest.mark.parametrize("new", [0, 2])
-def test_a_graph_of_links_that_were_all_trained_on_is_not_audited_for_links(
-    new: int, trained: Path, tmp_path: Path
-) -> None:
+def test_links_are_not_audited_if_all_were_trained_on(new: int, trained: Path, tmp_path: Path) -> None:
     seen = seen_links(trained)
     columns, links = drawn(0)
     old = [link for link in links if frozenset(link) in seen]
@@ -214,9 +215,9 @@ def test_a_graph_of_links_that_were_all_trained_on_is_not_audited_for_links(
         "links were not audited: too few of them are new: the encoder was trained on the others, and only new ones are"
         " asked for.",
     )
-    assert read_record(made.folder)["scores"]["utility"] is not None, "the guild is asked of nodes"
-    graph, split = graph_of(made.folder, read_record(made.folder))
-    controls, notes = encoder_controls(made.folder, graph, split)
+    assert RunFolder(made.folder).record()["scores"]["utility"] is not None, "the guild is a node attribute"
+    graph, split = graph_of(RunFolder(made.folder), RunFolder(made.folder).record())
+    controls, notes = encoder_controls(RunFolder(made.folder), graph, split)
     assert controls == {}
     assert notes[0].startswith(
         "no control by an encoder, which would be trained for links too: too few of them are new"
@@ -227,7 +228,7 @@ def test_a_graph_of_links_that_were_all_trained_on_is_not_audited_for_links(
 
 
 def test_the_links_of_a_node_that_was_renamed_are_new(trained: Path, tmp_path: Path) -> None:
-    """Who it is cannot be told but by its id."""
+    """A node is identified only by its id."""
     seen = seen_links(trained)
     columns, links = drawn(0)
     counts = Counter(name for link in seen for name in link)
@@ -243,7 +244,7 @@ def test_the_links_of_a_node_that_was_renamed_are_new(trained: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(("file", "what"), [(TRAINED_ON, "nodes"), (TRAINED_LINKS, "links")])
-def test_where_it_is_not_said_what_was_trained_on_the_audit_says_so(
+def test_the_audit_warns_if_it_is_unknown_what_was_trained_on(
     file: str, what: str, trained: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(trained, tmp_path / "run")
@@ -265,7 +266,7 @@ def test_where_it_is_not_said_what_was_trained_on_the_audit_says_so(
         None,
     ],
 )
-def test_what_does_not_say_what_was_trained_on_is_refused(
+def test_an_invalid_file_of_trained_links_is_refused(
     spoilt: pa.Table | str | None, trained: Path, tables: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(trained, tmp_path / "run")
@@ -281,7 +282,7 @@ def test_what_does_not_say_what_was_trained_on_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_graph_of_nodes_that_were_all_trained_on_is_not_audited(trained: Path, tmp_path: Path) -> None:
+def test_a_node_secret_is_not_audited_if_all_nodes_were_trained_on(trained: Path, tmp_path: Path) -> None:
     seen = pq.read_table(trained / "trained_on.parquet")["id"].to_pylist()
     columns, links = drawn(0)
     kept = [NAMES.index(name) for name in seen]
@@ -294,7 +295,7 @@ def test_a_graph_of_nodes_that_were_all_trained_on_is_not_audited(trained: Path,
     assert json.loads((made.folder / "run.json").read_text())["scores"]["utility"] is None
 
 
-def test_links_that_are_kept_are_scored_on_new_ones_and_embedded_along_all(tables: Path, tmp_path: Path) -> None:
+def test_kept_links_are_scored_on_new_links(tables: Path, tmp_path: Path) -> None:
     graph = open_graph(str(tables), READING)
     targets = ["links", "tribe"]
     split = Split.proportional(graph, 0, message_edges="train", targets=targets)
@@ -308,7 +309,7 @@ def test_links_that_are_kept_are_scored_on_new_ones_and_embedded_along_all(table
     record = json.loads((made.folder / "run.json").read_text())
     assert record["scores"] == json.loads((tmp_path / "run" / "run.json").read_text())["scores"]
     assert record["message_edges"] == "all"
-    controls, notes = encoder_controls(made.folder, *graph_of(made.folder, record))
+    controls, notes = encoder_controls(RunFolder(made.folder), *graph_of(RunFolder(made.folder), record))
     assert notes == ()
     assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
     audit_run(made.folder, attacks="quick")
@@ -319,12 +320,14 @@ def test_links_that_are_kept_are_scored_on_new_ones_and_embedded_along_all(table
     newer = write_tables(tmp_path / "newer", columns, old)
     made = embed(tmp_path / "run", str(newer), tmp_path / "of old links", device="cpu")
     assert (made.secrets, made.unseen) == (("tribe",), ())
-    assert read_record(made.folder)["scores"]["utility"] is None, "it would be that of links that were trained on"
+    assert RunFolder(made.folder).record()["scores"]["utility"] is None, (
+        "it would be that of links that were trained on"
+    )
     (found,) = audit_run(made.folder, attacks="quick").values()
     assert "utility unknown" in {flag.name for flag in found.flags}
 
 
-def test_nodes_without_features_have_those_of_their_links_again(tmp_path: Path) -> None:
+def test_features_from_links_are_computed_again(tmp_path: Path) -> None:
     columns, links = drawn(0)
     bare = {name: columns[name] for name in ("id", "tribe", "guild")}
     own = write_tables(tmp_path / "bare", bare, links)
@@ -373,7 +376,7 @@ def renamed(columns: Columns) -> None:
         (renamed, "160 values of 'home_town' are new to the encoder"),
     ],
 )
-def test_a_graph_that_is_unlike_is_told(
+def test_a_different_graph_raises_a_warning(
     change_columns: Callable[[Columns], None], warning: str, trained: Path, tmp_path: Path
 ) -> None:
     columns, links = drawn(0)
@@ -384,7 +387,7 @@ def test_a_graph_that_is_unlike_is_told(
 
 
 def test_a_column_called_encoder_is_no_difference(tmp_path: Path) -> None:
-    """What is only told of a graph, though it names such a column, is no warning; what is unlike is."""
+    """A note about the graph is no warning, even if it contains the name of such a column."""
     columns, links = drawn(0)
     columns["encoder"] = columns.pop("guild")
     tables = write_tables(tmp_path / "tables", columns, links)
@@ -400,7 +403,7 @@ def test_a_column_called_encoder_is_no_difference(tmp_path: Path) -> None:
     assert before.origin.differences == ()
 
 
-def test_a_secret_that_is_not_there_is_said_and_the_rest_audited(trained: Path, tmp_path: Path) -> None:
+def test_a_missing_secret_is_reported_and_the_others_are_audited(trained: Path, tmp_path: Path) -> None:
     columns, links = drawn(0)
     del columns["tribe"]
     made = on(trained, tmp_path, columns, links)
@@ -414,7 +417,7 @@ def test_a_secret_that_is_not_there_is_said_and_the_rest_audited(trained: Path, 
 
 
 def test_a_graph_without_a_class_is_scored_and_audited(trained: Path, tmp_path: Path) -> None:
-    """Classes keep the numbers that the encoder's heads know, though nobody is a mangrove any more."""
+    """Classes keep the numbers of the training, even if one of them is missing."""
     columns, links = drawn(0)
     others = [node for node, guild in enumerate(columns["guild"]) if guild != CLASSES["guild"][1]]
     ids = {NAMES[node] for node in others}
@@ -422,17 +425,17 @@ def test_a_graph_without_a_class_is_scored_and_audited(trained: Path, tmp_path: 
     fewer = {name: [values[node] for node in others] for name, values in columns.items()}
     made = on(trained, tmp_path, fewer, [link for link in links if {*link} <= ids])
     assert (made.secrets, made.unseen) == (("tribe", "links"), ())
-    record = read_record(made.folder)
+    record = RunFolder(made.folder).record()
     assert record["scores"]["utility"] is not None
-    graph, split = graph_of(made.folder, record)
+    graph, split = graph_of(RunFolder(made.folder), record)
     assert len({*graph.y.tolist()}) == 2
     assert len(audit_run(made.folder, attacks="quick")) == 2
-    controls, notes = encoder_controls(made.folder, graph, split)
+    controls, notes = encoder_controls(RunFolder(made.folder), graph, split)
     assert notes == ()
     assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
 
 
-def test_without_a_utility_nobody_can_say_whether_it_is_kept(trained: Path, tmp_path: Path) -> None:
+def test_a_graph_without_the_utility_is_flagged(trained: Path, tmp_path: Path) -> None:
     columns, links = drawn(0)
     del columns["guild"]
     made = on(trained, tmp_path, columns, links)
@@ -452,7 +455,9 @@ def test_too_few_links_are_embedded_and_not_audited(trained: Path, tmp_path: Pat
         audit_run(made.folder, ["links"], "quick")
 
 
-def test_features_learned_a_node_fit_no_other_graph(trained: Path, tables: Path, tmp_path: Path) -> None:
+def test_features_learned_for_each_node_are_refused_for_another_graph(
+    trained: Path, tables: Path, tmp_path: Path
+) -> None:
     shutil.copytree(trained, tmp_path / "run")
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     change(
@@ -475,11 +480,11 @@ def test_options_of_reading_override_those_of_the_run(trained: Path, tmp_path: P
     columns["clan"] = columns.pop("guild")
     with_label = on(trained, tmp_path, columns, links, otherwise={"label": "clan"})
     assert with_label.warnings == ()
-    assert np.array_equal(with_label.z.numpy(), np.load(trained / "embeddings.npy"))
+    assert np.array_equal(with_label.z.numpy(), RunFolder(trained).embeddings().z)
 
 
 @pytest.mark.parametrize(("words", "direction"), [([], "mutual"), (["--direction", "either"], "either")])
-def test_a_default_that_is_asked_for_is_an_option_too(
+def test_an_option_with_the_default_value_overrides_the_run(
     words: list[str], direction: str, trained: Path, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(trained, tmp_path / "run")
@@ -516,7 +521,7 @@ def test_on_the_command_line(
     assert (left.value.code or 0, err) == (0, "")
     assert "160 nodes, of which 160 are in the run too" in said
     assert "tribe was not audited: the graph has no 'tribe'" in said
-    assert "What the embeddings tell about links" in said
+    assert "What the embeddings reveal about links" in said
     assert (tmp_path / "out" / "audit.links.json").exists()
 
 
@@ -527,7 +532,7 @@ def ring(x: torch.Tensor, degree: int = 4) -> Data:
     return Data(x=x, edge_index=torch.cat(edges, dim=1))
 
 
-def test_a_summary_is_of_the_columns_dense_or_sparse() -> None:
+def test_a_summary_is_the_same_for_dense_and_sparse_features() -> None:
     x = torch.tensor([[0.0, 1.0, 5.0], [2.0, 0.0, 5.0], [4.0, 0.0, 5.0], [0.0, 0.0, 5.0], [4.0, 0.0, 5.0]])
     found = summary(ring(x))
     assert found["nodes"] == 5
@@ -541,8 +546,8 @@ def test_a_summary_is_of_the_columns_dense_or_sparse() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_chance_alone_raises_no_alarm(seed: int) -> None:
-    """500 rare columns and 50 wide ones, of which another draw of 60 nodes is compared with 2,000."""
+def test_random_differences_raise_no_warning(seed: int) -> None:
+    """60 nodes are compared with 2,000 of the same distribution: 500 rare columns and 50 normal ones."""
     random = torch.Generator().manual_seed(seed)
 
     def draw(nodes: int) -> Data:
@@ -562,12 +567,12 @@ def test_the_worst_columns_are_named() -> None:
         Column("town", "category", 3, categories=("a", "b", "c")),
         Column("k", "number", 1),
     )
-    told = differences(summary(ring(x)), ring(newer, degree=10), Encoding(columns))
-    assert len(told) == 3
-    assert told[0] == "A node has 10.0 links on average, where it had 4.0 in training."
-    assert told[1].startswith("Values of 2 of 5 features lie more than 0.5")
-    assert told[1].endswith(": 'town b' (9.0), 'town a' (3.0).")
-    assert told[2].endswith(": 'k' (5.0).")
+    warnings = differences(summary(ring(x)), ring(newer, degree=10), Encoding(columns))
+    assert len(warnings) == 3
+    assert warnings[0] == "A node has 10.0 links on average, where it had 4.0 in training."
+    assert warnings[1].startswith("Values of 2 of 5 features lie more than 0.5")
+    assert warnings[1].endswith(": 'town b' (9.0), 'town a' (3.0).")
+    assert warnings[2].endswith(": 'k' (5.0).")
     never = differences(summary(ring(torch.ones(50, 1))), ring(torch.full((50, 1), 1.1)), Encoding())
     assert never == [
         "Values of 1 of 1 feature lie more than 0.5 deviations from where they lay in training: 'feature 0' (100.0)."

@@ -1,4 +1,4 @@
-"""Whatever is written reads back as what it was: numbers to the bit, ids whole and in order."""
+"""Every format reads back exactly: the same bits, and the same ids in the same order."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,8 @@ import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphveil.release.formats import FORMATS, Embeddings, token, tokens
+from graphveil.release.formats import FORMATS, token, tokens
+from graphveil.runs.folder import Embeddings
 
 Z = np.array([[0.1, -2.5e-30, 3.0], [1 / 3, 7e20, -0.0], [np.pi, 1e-45, 65504.0], [0, 1, 2]], dtype=np.float32)
 NASTY = ["plain", "two words", 'a\tb\n"c"', "100%"]
@@ -51,7 +52,7 @@ def test_every_format_reads_back_equal(kind: str, tmp_path: Path) -> None:
 
     assert np.load(tmp_path / "embeddings.npy", allow_pickle=False).tobytes() == Z.tobytes()
     beside = [json.loads(line) for line in (tmp_path / "ids.jsonl").read_text().splitlines()]
-    assert beside == ids.to_pylist(), "of their own type: JSON tells 7 from '7'"
+    assert beside == ids.to_pylist(), "with their type: JSON distinguishes 7 from '7'"
 
     tensors = safetensors.numpy.load_file(tmp_path / "embeddings.safetensors")
     assert tensors["z"].tobytes() == Z.tobytes()
@@ -75,7 +76,7 @@ def test_every_format_reads_back_equal(kind: str, tmp_path: Path) -> None:
 
 @given(st.lists(st.text(), min_size=1, max_size=5, unique=True))
 @settings(max_examples=300, deadline=None)
-def test_a_token_is_one_word_and_no_two_ids_share_one(ids: list[str]) -> None:
+def test_every_id_has_a_unique_token_without_whitespace(ids: list[str]) -> None:
     words = tokens(pa.array(ids)).to_pylist()
     assert len(set(words)) == len(ids)
     for word, text in zip(words, ids, strict=True):
@@ -86,12 +87,12 @@ def test_a_token_is_one_word_and_no_two_ids_share_one(ids: list[str]) -> None:
         assert back(word) == text
 
 
-def test_an_empty_id_is_told_from_a_percent_sign() -> None:
+def test_the_token_of_an_empty_id_is_unique() -> None:
     assert tokens(pa.array(["", "%", "%25", "a b"])).to_pylist() == ["%", "%25", "%2525", "a%20b"]
 
 
 def test_every_printable_ascii_id_can_be_written(tmp_path: Path) -> None:
-    """The writer of lines refuses quotes and delimiters, so none may reach it."""
+    """Arrow's CSV writer refuses quotes and delimiters, so tokens must not contain them."""
     ids = [chr(code) * 2 for code in range(32, 127)]
     z = np.zeros((len(ids), 1), dtype=np.float32)
     FORMATS["word2vec"](tmp_path, Embeddings(pa.array(ids), z))

@@ -1,4 +1,4 @@
-"""Pseudonyms that the holder of the key can make again, and nobody else; and keys that are none."""
+"""Pseudonyms and their keys."""
 
 import hashlib
 import hmac
@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from graphveil.errors import GraphveilError
-from graphveil.release.formats import Embeddings
 from graphveil.release.pseudonyms import pseudonyms, read_key, under_pseudonyms
+from graphveil.runs.folder import Embeddings
 
 KEY = b"0123456789abcdef"
 
@@ -20,7 +20,7 @@ def expected(message: bytes, key: bytes = KEY) -> str:
     return hmac.new(key, message, hashlib.sha256).hexdigest()[:32]
 
 
-def test_they_are_hmacs_of_the_kind_and_the_id() -> None:
+def test_pseudonyms_are_hmacs_of_kind_and_id() -> None:
     assert pseudonyms(pa.array(["anna", "ütz"]), KEY).to_pylist() == [
         expected(b"text:anna"),
         expected("text:ütz".encode()),
@@ -29,7 +29,7 @@ def test_they_are_hmacs_of_the_kind_and_the_id() -> None:
     assert pseudonyms(pa.array([True]), KEY).to_pylist() == [expected(b"bool:true")]
 
 
-def test_the_width_of_an_id_does_not_matter_and_its_kind_does() -> None:
+def test_the_kind_of_an_id_matters_and_its_width_does_not() -> None:
     same = [pseudonyms(pa.array([1], kind), KEY)[0].as_py() for kind in (pa.int8(), pa.uint64(), pa.int64())]
     assert set(same) == {expected(b"int:1")}
     text = [pseudonyms(pa.array(["1"], kind), KEY)[0].as_py() for kind in (pa.string(), pa.large_string())]
@@ -37,13 +37,13 @@ def test_the_width_of_an_id_does_not_matter_and_its_kind_does() -> None:
     assert text[0] != same[0]
 
 
-def test_another_key_gives_others() -> None:
+def test_another_key_gives_other_pseudonyms() -> None:
     ids = pa.array([f"node {number}" for number in range(50)])
     one, other = (pseudonyms(ids, key).to_pylist() for key in (KEY, KEY + b"!"))
     assert len({*one, *other}) == 100
 
 
-def test_rows_go_with_their_pseudonyms_and_are_sorted_by_them() -> None:
+def test_rows_are_sorted_by_pseudonym() -> None:
     ids = pa.array(list(range(100)))
     z = np.arange(200, dtype=np.float32).reshape(100, 2)
     made = under_pseudonyms(Embeddings(ids, z), KEY)
@@ -53,7 +53,7 @@ def test_rows_go_with_their_pseudonyms_and_are_sorted_by_them() -> None:
     assert [rows[name] for name in names] == made.z.tolist()
 
 
-def test_a_key_is_read_without_its_line_end(tmp_path: Path) -> None:
+def test_whitespace_around_a_key_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(b"\n " + KEY + b"\r\n")
     assert read_key(tmp_path / "key", [tmp_path / "run"]) == KEY
 
@@ -67,7 +67,7 @@ def test_a_key_is_read_without_its_line_end(tmp_path: Path) -> None:
         (b"x" * 100_000, "too large for a key"),
     ],
 )
-def test_what_is_no_key_is_refused(content: bytes | None, sentence: str, tmp_path: Path) -> None:
+def test_an_invalid_key_is_refused(content: bytes | None, sentence: str, tmp_path: Path) -> None:
     file = tmp_path / "my key"
     if content is not None:
         file.write_bytes(content)
@@ -76,12 +76,12 @@ def test_what_is_no_key_is_refused(content: bytes | None, sentence: str, tmp_pat
 
 
 @pytest.mark.parametrize("odd", [".", "/dev/zero"])
-def test_nobody_is_told_to_write_a_key_into_a_folder_or_a_device(odd: str) -> None:
+def test_a_folder_or_a_device_is_refused_as_a_key(odd: str) -> None:
     with pytest.raises(GraphveilError, match=r"is not a regular file: give a file that holds a key\.$"):
         read_key(Path(odd), [])
 
 
-def test_a_key_does_not_lie_where_it_would_be_handed_on(tmp_path: Path) -> None:
+def test_a_key_inside_the_run_or_the_release_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "key").write_bytes(KEY)
     (tmp_path / "link").symlink_to(tmp_path / "run" / "key")
@@ -90,7 +90,7 @@ def test_a_key_does_not_lie_where_it_would_be_handed_on(tmp_path: Path) -> None:
             read_key(file, [tmp_path / "out", tmp_path / "run"])
 
 
-def test_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_as_a_key(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(GraphveilError, match="is not a regular file"):
         read_key(tmp_path / "pipe", [])

@@ -1,4 +1,4 @@
-"""`graphveil grid`: anybody's file, rounded."""
+"""`graphveil grid`: rounding a file of embeddings to a grid."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def write(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["z.npy", "z.npz", "z.safetensors", "z.parquet", "lists.parquet", "z.csv"])
-def test_every_kind_of_file_is_rounded_and_keeps_its_ids(name: str, tmp_path: Path) -> None:
+def test_every_format_is_rounded_and_keeps_its_ids(name: str, tmp_path: Path) -> None:
     write(tmp_path / name)
     out = tmp_path / f"rounded{Path(name).suffix}"
     assert round_file(tmp_path / name, out) == 3
@@ -49,14 +49,14 @@ def test_every_kind_of_file_is_rounded_and_keeps_its_ids(name: str, tmp_path: Pa
     assert shape_flags(after.astype(np.float64)) == []
 
 
-def test_what_cannot_be_rounded_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_rounded_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "z.npy")
     np.save(tmp_path / "whole.npy", IDS[:, None])
     np.save(tmp_path / "nan.npy", np.full((3, 1), np.nan))
     np.save(tmp_path / "huge.npy", Z * 1e300)
     (tmp_path / "torn.npy").write_bytes(b"no")
     for name, out, sentence in (
-        ("z.npy", "z.npy", "exists already"),
+        ("z.npy", "z.npy", "already exists"),
         ("z.npy", "z.csv", "does not end in .npy"),
         ("z.txt", "new.txt", "ends in .txt"),
         ("none.npy", "new.npy", "is not a file"),
@@ -77,7 +77,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert len(np.load(tmp_path / "new.npy")) == 50
 
 
-def test_large_whole_numbers_and_half_precision_are_rounded_too(tmp_path: Path) -> None:
+def test_large_integers_and_half_precision_are_rounded(tmp_path: Path) -> None:
     np.save(tmp_path / "large.npy", (Z * 1e9).astype(np.int64))
     assert round_file(tmp_path / "large.npy", tmp_path / "new.npy") == 3
     assert shape_flags(np.load(tmp_path / "new.npy").astype(np.float64)) == []

@@ -6,12 +6,15 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import graphveil as gv
 from graphveil.auditing import Effort
 from graphveil.errors import GraphveilError
-from graphveil.runs.audit import CONTROLS, REFITTED, audit_path, encoder_controls, read_record, audit_run, audit_embeddings_file
+from graphveil.runs.audit import audit_embeddings_file, audit_run
+from graphveil.runs.controls import REFITTED, encoder_controls
+from graphveil.runs.folder import CONTROLS, RunFolder
 from graphveil.runs.protect import protect
 
 
@@ -37,13 +40,13 @@ def test_a_run_is_audited_with_what_it_knows(run: Path) -> None:
     ((file, found),) = audit_run(run, attacks="quick").items()
     assert file == run / "audit.json"
     written = json.loads((run / "audit.json").read_text())
-    record = read_record(run)
+    record = RunFolder(run).record()
     assert written["secret"] == "secret"
     assert written["joint_adversary"]["value"] == record["scores"]["secrets"][0]["value"]
     assert written["certificate"] is record["certificates"]["secret"] is None, "2,000 nodes have 2,000 rows"
     assert found.context.utility is not None
     assert found.context.utility.value == record["scores"]["utility"]
-    z = np.load(run / "embeddings.npy")
+    z = RunFolder(run).embeddings().z
     graph = gv.load("synthetic")
     split = gv.Split.paper(graph, 3)
     again = gv.audit(z, graph, split, "secret", attacks="quick", seed=3)
@@ -63,7 +66,7 @@ def test_a_run_of_codes_has_a_certificate_and_no_adversary(tmp_path: Path) -> No
     assert found.gap is None
     assert "table of distinct rows" in [finding.attack for finding in found.findings]
     written = json.loads((tmp_path / "audit.json").read_text())
-    recorded = read_record(tmp_path)["certificates"]["secret"]
+    recorded = RunFolder(tmp_path).record()["certificates"]["secret"]
     assert recorded["sentence"] == certificate.sentence
     assert recorded.items() <= written["certificate"].items()
 
@@ -77,7 +80,7 @@ def test_another_secret_has_no_joint_adversary(run: Path) -> None:
 def test_the_controls_are_made_once(run: Path) -> None:
     graph = gv.load("synthetic")
     split = gv.Split.paper(graph, 3)
-    controls, notes = encoder_controls(run, graph, split)
+    controls, notes = encoder_controls(RunFolder(run), graph, split)
     assert notes == ()
     assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
     veil = gv.Veil.load(run)
@@ -85,16 +88,16 @@ def test_the_controls_are_made_once(run: Path) -> None:
     assert controls["unprotected encoder"].equal(plain.fit(graph, split).transform(graph, split))
     assert not controls["untrained encoder"].equal(controls["unprotected encoder"])
     before = (run / CONTROLS).stat().st_mtime_ns
-    again, _ = encoder_controls(run, graph, split)
+    again, _ = encoder_controls(RunFolder(run), graph, split)
     assert (run / CONTROLS).stat().st_mtime_ns == before
     assert again["untrained encoder"].equal(controls["untrained encoder"])
     (run / CONTROLS).write_bytes(b"torn")
-    assert encoder_controls(run, graph, split)[0]["untrained encoder"].equal(controls["untrained encoder"])
+    assert encoder_controls(RunFolder(run), graph, split)[0]["untrained encoder"].equal(controls["untrained encoder"])
     (run / "run.json").write_text((run / "run.json").read_text() + " ")
-    encoder_controls(run, graph, split)
+    encoder_controls(RunFolder(run), graph, split)
     assert (run / CONTROLS).stat().st_mtime_ns != before, "another run's controls are not this one's"
     (run / "model.safetensors").write_bytes(b"torn")
-    nothing, notes = encoder_controls(run, graph, split)
+    nothing, notes = encoder_controls(RunFolder(run), graph, split)
     assert nothing == {}
     assert "no control by an encoder" in notes[0]
 
@@ -105,14 +108,18 @@ def test_controls_stand_in_the_table(run: Path) -> None:
     assert any("unprotected encoder" in name for name in found.dropped)
 
 
+def _cut(file: Path, rows: int) -> None:
+    pq.write_table(pq.read_table(file).slice(0, rows), file)
+
+
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
         (lambda run: (run / "run.json").unlink(), "not a finished run"),
         (lambda run: (run / "run.json").write_text("{"), "not a finished run"),
         (lambda run: (run / "run.json").write_text("[]"), "not a finished run"),
-        (lambda run: (run / "embeddings.npy").write_bytes(b""), "cannot be read as embeddings"),
-        (lambda run: np.save(run / "embeddings.npy", np.ones((3, 2))), "3 rows and the graph has 2000 nodes"),
+        (lambda run: (run / "embeddings.parquet").write_bytes(b""), "cannot be read as the embeddings of a run"),
+        (lambda run: _cut(run / "embeddings.parquet", 3), "3 rows, and their ids are not those of the 2,000 nodes"),
     ],
 )
 def test_a_run_that_cannot_be_audited_says_why(run: Path, spoil, sentence: str) -> None:  # type: ignore[no-untyped-def]
@@ -166,7 +173,7 @@ def test_every_secret_of_a_run_is_audited(tmp_path: Path) -> None:
     protect(veil, graph, split, tmp_path, source={"graph": "synthetic", "split": "paper"})
     found = audit_run(tmp_path, attacks="quick")
     assert [file.name for file in found] == ["audit.json", "audit.labels.json"]
-    joint = {told["secret"]: told["value"] for told in read_record(tmp_path)["scores"]["secrets"]}
+    joint = {told["secret"]: told["value"] for told in RunFolder(tmp_path).record()["scores"]["secrets"]}
     for file, one in found.items():
         written = json.loads(file.read_text())
         assert written["joint_adversary"]["value"] == joint[written["secret"]] == one.context.joint
@@ -174,8 +181,8 @@ def test_every_secret_of_a_run_is_audited(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a b", "A", "\u00fc", "x" * 300, ".."])
 def test_a_name_never_leaves_the_folder(name: str, tmp_path: Path) -> None:
-    file = audit_path(tmp_path, name, ["labels"])
+    file = RunFolder(tmp_path).audit_file(name, ["labels"])
     assert file.parent == tmp_path
     assert re.fullmatch(r"audit\.[a-z0-9-]+\.json", file.name)
     assert len(file.name) < 100
-    assert file != audit_path(tmp_path, f"{name} ", ["labels"]), "two names, two files"
+    assert file != RunFolder(tmp_path).audit_file(f"{name} ", ["labels"]), "two names, two files"

@@ -18,11 +18,11 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.codes import LinkCertificate
+from graphveil.runs.folder import RunFolder
 from graphveil.runs.protect import protect
 from graphveil.training.loop import Training
 
 FILES = [
-    "embeddings.npy",
     "embeddings.parquet",
     "history.parquet",
     "model.safetensors",
@@ -46,7 +46,7 @@ def test_the_files_people_get(small: Data, small_split: gv.Split, quick: gv.Reci
     links = pq.read_table(folder / "trained_links.parquet")
     assert [links["one"].to_pylist(), links["other"].to_pylist()] == small_split.train_links.tolist()
 
-    z = np.load(folder / "embeddings.npy", allow_pickle=False)
+    z = RunFolder(folder).embeddings().z
     table = pq.read_table(folder / "embeddings.parquet")
     assert table.column_names == ["id", "z0", "z1", "z2", "z3"]
     assert table["id"].to_pylist() == list(range(150))
@@ -104,7 +104,7 @@ def test_a_finished_or_unfinished_run_is_not_overwritten(
 def test_what_a_kill_left_behind_is_swept_away(
     small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path
 ) -> None:
-    (tmp_path / ".embeddings.npy.0123.part").write_bytes(b"half")
+    (tmp_path / ".embeddings.parquet.0123.part").write_bytes(b"half")
     veil = gv.Veil(recipe=quick, device="cpu")
     protect(veil, small, small_split, tmp_path)
     assert files(tmp_path) == FILES

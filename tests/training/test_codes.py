@@ -22,7 +22,7 @@ from graphveil.training.counts import allowed_gain, hidden_counts
 from graphveil.training.distil import _within, link_limit
 from graphveil.training.loop import Training
 from graphveil.training.targets import NodeClasses, class_secret
-from graphveil.veil import start
+from graphveil.veil import Fitting
 
 CODES = gv.Veil().recipe.but(rounds=60, ramp=30, warmup=30, hidden_channels=16, evaluate_every=10)
 
@@ -55,7 +55,7 @@ def test_a_limit_holds_for_what_may_be_used_and_each_code_has_five_nodes(planted
 
 
 def test_a_limit_is_held_on_all_nodes_with_classes_drawn_where_none_may_be_used(planted: Data, parts: gv.Split) -> None:
-    training = start([veil(), veil(seed=1)], planted, [parts, parts])
+    training = Fitting([veil(), veil(seed=1)], planted, [parts, parts]).training
     method = training.method
     assert isinstance(method, Codes)
     (known,) = method.secrets
@@ -113,8 +113,8 @@ def test_a_round_of_a_batch_is_that_of_its_runs(planted: Data, encoder: str) -> 
     seeds, tradeoffs = (3, 4), (0.5, 1.0)
     splits = [gv.Split.proportional(planted, seed) for seed in seeds]
     veils = [veil(encoder=encoder, seed=s, tradeoff=t) for s, t in zip(seeds, tradeoffs, strict=True)]
-    batch = start(veils, planted, splits)
-    alone = [start([one], planted, [split]) for one, split in zip(veils, splits, strict=True)]
+    batch = Fitting(veils, planted, splits).training
+    alone = [Fitting([one], planted, [split]).training for one, split in zip(veils, splits, strict=True)]
     logged = batch.method.round()
     for run, training in enumerate(alone):
         assert torch.allclose(training.method.round()[:, 0], logged[:, run], rtol=2e-2, atol=1e-6)
@@ -131,10 +131,10 @@ def _tables(training: Training) -> list[Tensor]:
 def test_a_sample_of_nodes_and_links_estimates_the_same_terms(
     planted: Data, parts: gv.Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exact = start([veil()], planted, [parts]).method.round()
+    exact = Fitting([veil()], planted, [parts]).training.method.round()
     monkeypatch.setattr(module, "NODES_AT_ONCE", 500)
     monkeypatch.setattr(module, "LINKS_AT_ONCE", 1500)
-    sampled = start([veil()], planted, [parts]).method.round()
+    sampled = Fitting([veil()], planted, [parts]).training.method.round()
     assert not sampled.equal(exact)
     assert torch.allclose(sampled[:2], exact[:2], atol=0.02)
 

@@ -13,12 +13,12 @@ from graphveil.training.adversarial import Adversarial, Secret
 from graphveil.training.loop import Training
 from graphveil.training.objectives import cross_entropy, vclub
 from graphveil.training.targets import Examples, Rows
-from graphveil.veil import start
+from graphveil.veil import Fitting
 
 
 def training(graph: Data, split: gv.Split, recipe: gv.Recipe, **arguments: object) -> Training:
     settings = {"objective": "club", **arguments}
-    return start([gv.Veil(recipe=recipe, device="cpu", **settings)], graph, [split])  # type: ignore[arg-type]
+    return Fitting([gv.Veil(recipe=recipe, device="cpu", **settings)], graph, [split]).training  # type: ignore[arg-type]
 
 
 def game(run: Training) -> Adversarial:
@@ -180,7 +180,7 @@ def hand_made(graph: Data, objective: str) -> Training:
         tradeoff=0.5,
         device="cpu",
     )
-    return start([veil], graph, [split])
+    return Fitting([veil], graph, [split]).training
 
 
 def test_the_encoders_gradient_is_the_weighted_sum(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
@@ -267,7 +267,7 @@ def test_divergence_names_the_round_and_keeps_the_last_good_state(
 
     with pytest.raises(gv.DivergedError, match="diverged in round 8"):
         veil.fit(small, small_split, on_round=poison)
-    assert veil._encoded(small, small_split).equal(good[veil.best_round_ or 6])
+    assert veil.encode(small, small_split).equal(good[veil.best_round_ or 6])
     assert veil.transform(small, small_split).isfinite().all()
     assert len(veil.history_) == 8, "the bad round is on record"
     assert (veil.best_round_ > 0) == (tradeoff == 1)
@@ -302,7 +302,7 @@ def test_a_run_that_hides_nothing_is_not_probed_and_not_hurt_in_a_batch(small: D
         gv.Veil(objective="club", recipe=quick, seed=seed, tradeoff=tradeoff, device="cpu")
         for seed, tradeoff in ((0, 1.0), (1, 0.5))
     ]
-    run = start(batch, small, splits)
+    run = Fitting(batch, small, splits).training
     real = game(run)._secret_gradient
 
     def broken(secret: Secret, z: Tensor, examples: Examples) -> Tensor:

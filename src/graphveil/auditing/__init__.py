@@ -1,15 +1,19 @@
-"""Measure what any embedding leaks: fresh attackers, controls, floors, intervals.
+"""Measure what any embedding reveals: attacks, controls, floors, certificates, intervals.
 
-Nothing here knows how embeddings are made, so that anybody's can be audited. The entry point is `graphveil.audit`.
+This package does not know how embeddings are made, so that embeddings from any method can be audited. The entry point
+is `graphveil.audit`.
 """
 
 from graphveil.auditing.attacks import Answers, Attack
+from graphveil.auditing.context import Context, Utility
 from graphveil.auditing.embeddings import read_embeddings
 from graphveil.auditing.finding import Finding
+from graphveil.auditing.flags import Flag
 from graphveil.auditing.metrics import Estimate
-from graphveil.auditing.panel import Effort, audit
-from graphveil.auditing.result import Audit, Context, Flag, Utility
+from graphveil.auditing.panel import audit
+from graphveil.auditing.result import Audit
 from graphveil.auditing.secret import LinkSecret, NodeSecret, Queries
+from graphveil.auditing.tasks import Effort
 
 __all__ = [
     "Answers",

@@ -1,7 +1,7 @@
-"""What an attack is: it looks at embeddings, uses what it knows, and answers what it is asked.
+"""The interface of an attack, and the scalings of embeddings that attacks share.
 
-Anything with these attributes and this call is an attack; `as_node_attacks` and `as_link_attacks`, beside the panels,
-make some of any scikit-learn classifier.
+An attack sees embeddings, learns from known secrets and answers queries. Any object with the attributes and the call of
+`Attack` is an attack. `nodes.as_node_attacks` and `links.as_link_attacks` make attacks from scikit-learn classifiers.
 """
 
 from dataclasses import dataclass, replace
@@ -17,33 +17,48 @@ from graphveil.codes import distinct_codes
 from graphveil.codes.tables import link_cells
 from graphveil.errors import GraphveilError
 
-WIDEST = 2048
-"""Columns beyond which z is not whitened: that would take minutes."""
-FAINT, SMALLEST = 1e-6, 1e-13
-"""How far z varies in a direction, beside the one in which it varies most: below the first nobody looks, and below the
-second float64 rounds."""
+MAX_WHITENED_COLUMNS = 2048
+"""Embeddings with more columns are not whitened, because it would take minutes."""
+FAINT = 1e-6
+"""Directions with a smaller spread, relative to the largest, are searched for hidden channels only."""
+ROUNDING = 1e-13
+"""Directions with a smaller relative spread are rounding errors of float64."""
 Need = Literal["z", "secrets", "few secrets", "labels", "graph", "features", "known links"]
-"""The embeddings; the secrets of other nodes or pairs; those of 20 nodes a class; the labels of other nodes; all links
-of the public graph; the features of all nodes; of a link secret the graph of the known links, beside z."""
+"""What an attacker knows:
+
+- "z": the embeddings of all nodes.
+- "secrets": the known secrets of other nodes or pairs.
+- "few secrets": 20 known secrets per class.
+- "labels": the labels of other nodes.
+- "graph": all links of the public graph.
+- "features": the features of all nodes.
+- "known links": the graph of the known links, for a link secret.
+"""
 BEYOND_Z: frozenset[Need] = frozenset({"graph", "features", "known links"})
-"""What an attacker does not hold who sees z alone."""
+"""What an attacker on z alone does not hold."""
 WITH_FEATURES = ", with features"
-"""How the name of an attack ends that sees z and the features; without it, it is the name of the same attack on one."""
+"""Suffix of the name of an attack on z and the features; without it, the name of the same attack on one of them."""
 WITH_LINKS = ", with known links"
-"""The same for z and the graph of the known links."""
+"""The same suffix for z and the graph of the known links."""
 KNOWN_LINKS = "known links"
-"""The control of a link secret for attackers who hold the known links and no z."""
+"""The control of a link secret for attackers who hold the known links and no embedding."""
 CLASSES_AND_LINKS = "true classes and known links"
-"""The control of a link secret in which the true classes replace z, for attackers who hold the known links."""
+"""The control of a link secret that replaces z by the true classes, for attackers who hold the known links."""
 CLASSES_AND_FEATURES = "true classes and features"
-"""The control of a link secret in which the true classes replace z, for attackers who hold the features."""
+"""The control of a link secret that replaces z by the true classes, for attackers who hold the features."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Class log-probabilities (n, classes) for a node secret, or a score (n,) a pair, higher for a link.
+    """What an attack answers to queries.
 
-    `matched_val` and `matched_test` answer the class-matched pairs of a link secret.
+    Nodes are answered with log-probabilities, (n, classes). Pairs are answered with scores, (n,), higher for links.
+
+    Args:
+        val: for the validation part.
+        test: for the test part.
+        matched_val: for the class-matched validation pairs of a link secret.
+        matched_test: for its class-matched test pairs.
     """
 
     val: Array
@@ -53,69 +68,78 @@ class Answers:
 
 
 class Attack(Protocol):
-    """One way to read a secret from embeddings."""
+    """A method that predicts a secret from embeddings."""
 
     @property
     def name(self) -> str:
-        """As it stands in the table."""
+        """The name in tables and files."""
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """What it must know."""
+        """What the attacker must know."""
 
     @property
     def cost(self) -> float:
-        """How long it takes beside the others: under a time budget the cheap ones come first."""
+        """Relative run time. With a time budget, cheap attacks run first."""
 
     def __call__(self, z: Rows, secret: Any, seed: int) -> Answers:
-        """Learn from what is known, and answer what is asked.
+        """Learn from the known secrets, and answer the queries.
 
         Args:
             z: embeddings, (num_nodes, channels).
             secret: a `NodeSecret` or a `LinkSecret`.
+            seed: of everything that is drawn.
         """
 
 
 def standardised(x: NDArray[Any]) -> Rows:
-    """Columns of mean 0 and deviation 1; a column that never changes becomes 0."""
+    """Scale each column to mean 0 and standard deviation 1; a constant column becomes 0."""
     rows: Rows = _standardised(x).astype(np.float32)
     return rows
 
 
 def scaled(x: NDArray[Any]) -> Rows:
-    """Columns of mean 0 and all together of deviation 1: how far one varies beside another is kept."""
+    """Centre each column, and scale all columns by one factor to a joint standard deviation of 1.
+
+    The relative spread of the columns is kept.
+    """
     x = x - x.mean(axis=0, dtype=np.float64)
     rows: Rows = (x / max(float(x.std()), 1e-300)).astype(np.float32)
     return rows
 
 
 def whitened(x: NDArray[Any]) -> Rows:
-    """Directions that do not go together, each of deviation 1, however little z varies in it; the largest last.
+    """Uncorrelated directions of x, each of standard deviation 1, in ascending order of their spread in x.
 
-    A secret may live in one that all columns share and in which none varies much: whoever hides it by training looks
-    there last. What varies less than a millionth of the most is rounding, or hidden on purpose: see `faint`.
+    A secret can be in a direction with a small spread, where training by gradients removes it last. Directions with a
+    relative spread below `FAINT` are left out; see `hidden_channels`.
     """
     rows, spread = directions(x)
     return rows[:, spread >= FAINT]
 
 
 def directions(x: NDArray[Any]) -> tuple[Rows, Array]:
-    """The uncorrelated directions of x, each of deviation 1, and how far x varies in each; the largest is 1, the last.
+    """The uncorrelated directions of x by a singular value decomposition in float64, in ascending order of spread.
 
-    By singular values in float64, down to what that can hold. Of very many columns only these themselves, all as 1.
+    Args:
+        x: (n, columns). More than `MAX_WHITENED_COLUMNS` columns are standardised only, with a spread of 1 each.
+
+    Returns:
+        The rows in these directions, (n, directions), each of standard deviation 1, and the spread of x in each
+        direction relative to the largest, (directions,).
     """
     even = _standardised(x)
-    if even.shape[1] > WIDEST or not even.any():
+    if even.shape[1] > MAX_WHITENED_COLUMNS or not even.any():
         return even.astype(np.float32), np.ones(even.shape[1])
     _, spread, axes = np.linalg.svd(np.linalg.qr(even, mode="r"), full_matrices=False)
     spread, axes = spread[::-1] / np.sqrt(len(even)), axes[::-1]
-    kept = spread > SMALLEST * spread[-1]
+    kept = spread > ROUNDING * spread[-1]
     rows = even @ (axes[kept].T / spread[kept])
     return rows.astype(np.float32), spread[kept] / spread[-1]
 
 
 def _standardised(x: NDArray[Any]) -> Array:
-    """Each column is scaled by itself first: beside a huge one, the squares of another would be 0."""
+    """Scale each column by a power of two first, so that squares neither overflow nor vanish."""
     x = x.astype(np.float64)
     x = np.ldexp(x, -np.frexp(np.abs(x).max(axis=0, initial=0))[1])
     deviation = x.std(axis=0)
@@ -125,13 +149,15 @@ def _standardised(x: NDArray[Any]) -> Array:
 
 
 def by_row(answers: Answers, rows: Rows, secret: Secret) -> Answers:
-    """Give examples with equal rows equal answers: the mean of theirs.
+    """Give examples with equal rows equal answers: the mean of their answers.
 
-    An attack that sees only these rows cannot tell such examples apart. Where its answers differ all the same, because
-    it chose among equally near neighbours or because of rounding, the difference is chance.
+    An attack that sees only these rows cannot distinguish such examples. If its answers differ, because of ties between
+    nearest neighbours or because of rounding, the difference is random.
 
     Args:
-        rows: what the attack saw, (num_nodes, columns).
+        answers: of the attack.
+        rows: the rows that the attack saw, (num_nodes, columns).
+        secret: the secret that was attacked.
     """
     parts = {"val": secret.val.index, "test": secret.test.index}
     if isinstance(secret, LinkSecret) and secret.matched is not None:
@@ -145,7 +171,7 @@ def by_row(answers: Answers, rows: Rows, secret: Secret) -> Answers:
 
 
 def _cells(rows: Rows, index: Integers) -> Integers:
-    """A number for each example, equal where the rows are; of pairs, in whatever order their ends are."""
+    """The cell of each example: equal for nodes with equal rows, and for pairs with equal rows in either order."""
     nodes, place = np.unique(index, return_inverse=True)
     codes, _ = distinct_codes(rows[nodes])
     place = place.reshape(index.shape)
@@ -163,16 +189,16 @@ def _cell_means(values: Array, cells: Integers) -> Array:
 
 
 def check_answers(answers: Answers, attack: Attack, secret: Secret) -> Answers:
-    """Refuse what an attack of somebody's own gives in another shape, or not finite."""
+    """Raise an error if the answers of an attack have the wrong shape or type, or are not finite."""
     parts = {"val": secret.val, "test": secret.test}
     if isinstance(secret, LinkSecret) and secret.matched is not None and answers.matched_test is not None:
         parts |= {"matched_val": secret.matched.val, "matched_test": secret.matched.test}
-    for name, asked in parts.items():
-        came = np.asarray(getattr(answers, name))
-        expected = (len(asked.y),) if secret.name == "links" else (len(asked.y), secret.num_classes)
-        if came.shape != expected or came.dtype.kind != "f" or not np.isfinite(came).all():
+    for name, queries in parts.items():
+        given = np.asarray(getattr(answers, name))
+        expected = (len(queries.y),) if secret.name == "links" else (len(queries.y), secret.num_classes)
+        if given.shape != expected or given.dtype.kind != "f" or not np.isfinite(given).all():
             raise GraphveilError(
-                f"attack {attack.name!r} answered {name} with {came.dtype} of shape {came.shape}:"
+                f"attack {attack.name!r} answered {name} with {given.dtype} of shape {given.shape}:"
                 f" expected finite numbers of shape {expected}."
             )
     return answers

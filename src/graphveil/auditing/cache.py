@@ -1,4 +1,4 @@
-"""A cache of the answers of attacks on controls: the controls of a graph are the same for all its embeddings."""
+"""A cache of the answers of attacks on controls, which are the same for all embeddings of a graph."""
 
 import hashlib
 from contextlib import suppress
@@ -29,28 +29,29 @@ from graphveil.files import write_tensors
 SHARED = ("raw features", "public graph", KNOWN_LINKS, CLASSES_AND_FEATURES, CLASSES_AND_LINKS)
 """Controls that do not depend on the embeddings."""
 REVISION = 3
-"""Counted up when an attack of the panel answers otherwise."""
+"""Increased when an attack of the panel changes its answers."""
 
 
 @dataclass(frozen=True)
 class AnswerCache:
-    """A folder with one file for each attack of our own panel on each control.
+    """A folder with one file for each attack of the panel on each control.
 
     Args:
-        about: all that decides the answers besides the attack and what it sees: graph, split, secret and seed.
+        folder: of the files.
+        about: what the answers depend on besides the attack and its rows: graph, split, secret and seed.
     """
 
     folder: Path
     about: str
 
     def read(self, subject: str, attack: Attack, rows: Rows, secret: Secret) -> Answers | None:
-        """What an attack answered; None if it has not been run, or its file cannot be used."""
+        """The answers of an attack; None if there is no usable file."""
         with suppress(OSError, SafetensorError, TypeError, GraphveilError):
             return check_answers(Answers(**load_file(self._file(subject, attack, rows))), attack, secret)
         return None
 
     def write(self, subject: str, attack: Attack, rows: Rows, answers: Answers) -> None:
-        """Keep what an attack answered, if the disk takes it."""
+        """Store the answers of an attack; an error of the disk is ignored."""
         parts = {name: np.ascontiguousarray(part) for name, part in vars(answers).items() if part is not None}
         with suppress(OSError):
             tensors = {name: torch.from_numpy(part) for name, part in parts.items()}

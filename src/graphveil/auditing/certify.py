@@ -1,8 +1,8 @@
-"""`certify`: count what a discrete embedding reveals, anybody's, instead of attacking it.
+"""`certify`: compute what any discrete embedding reveals, instead of attacking it.
 
-An embedding with few distinct rows is a release of codes: each distinct row is one code. What it reveals about a secret
-is bounded for every attacker who sees the embedding alone. Attackers who also hold the graph or other columns are the
-business of `audit`.
+An embedding with few distinct rows is a release of codes: each distinct row is one code. The certificate bounds what
+it reveals about a secret, for every attacker who sees the embedding alone. For attackers who also hold the graph or
+other columns, use `audit`.
 """
 
 from typing import Any
@@ -23,19 +23,21 @@ from graphveil.data.graph import encode_pairs, undirected_pairs
 from graphveil.errors import GraphveilError
 
 NODES_PER_CODE = 5
-"""An embedding with more distinct rows than one for so many nodes has no certificate."""
+"""A certificate needs at least this many nodes per distinct row, on average."""
 
 
 def certify(z: Any, graph: Data, split: Split, secret: str = "labels", classes: str = "labels") -> Certificate:
-    """What the distinct rows of an embedding can reveal about `secret`, for every attacker who sees only them.
+    """Bound what an embedding with few distinct rows reveals about a secret, for every attacker who sees it alone.
 
-    The statement about other nodes is from the test nodes or the test links of the split, so it holds if neither
-    training nor selection used their secrets.
+    The statement about other nodes uses the test nodes or the test links of the split. It holds if neither training nor
+    selection used their secrets.
 
     Args:
-        z: (num_nodes, channels) with few distinct rows, of any maker.
+        z: embeddings, (num_nodes, channels), with few distinct rows; from any method.
+        graph: the graph of the nodes.
+        split: its split.
         secret: "labels", "links" or the name of a node attribute.
-        classes: the node attribute that links are matched by.
+        classes: the node attribute of the class-matched AUC of links.
 
     Returns:
         A `ClassCertificate`, or a `LinkCertificate` for links.
@@ -51,19 +53,19 @@ def certify(z: Any, graph: Data, split: Split, secret: str = "labels", classes: 
     codes = row_codes(z)
     if (obstacle := _obstacle(codes, graph, secret)) is not None:
         raise GraphveilError(obstacle)
-    return _counted(codes, graph, split, secret, classes)
+    return _certificate(codes, graph, split, secret, classes)
 
 
 def certificate_of(
     z: Any, graph: Data, split: Split, secret: str = "labels", classes: str = "labels"
 ) -> Certificate | None:
-    """`certify` of what was checked already; None if there is no certificate, as for a continuous embedding."""
+    """`certify` without its checks of the arguments; None if there is no certificate, as for a continuous embedding."""
     return codes_certificate(row_codes(z), graph, split, secret, classes)
 
 
 def codes_certificate(codes: Integers, graph: Data, split: Split, secret: str, classes: str) -> Certificate | None:
     """The same, from codes as `row_codes` returns them."""
-    return None if _obstacle(codes, graph, secret) is not None else _counted(codes, graph, split, secret, classes)
+    return None if _obstacle(codes, graph, secret) is not None else _certificate(codes, graph, split, secret, classes)
 
 
 def row_codes(z: Any) -> Integers:
@@ -78,12 +80,13 @@ def is_discrete(codes: Integers) -> bool:
 
 
 def limits_on_test(codes: Integers, secret: Secret) -> dict[str, float]:
-    """The best values that any rule from codes to answers has on the test examples themselves, by metric.
+    """The best value of any rule from codes to answers on the test examples themselves, by metric.
 
-    No attack that sees the codes alone can be above them, on these examples, by skill or by luck.
+    No attack that sees the codes alone can exceed it on these examples.
 
     Args:
         codes: (num_nodes,).
+        secret: with the test examples.
     """
     if isinstance(secret, LinkSecret):
         limits = {"auc": _best_auc(codes, secret.test)}
@@ -96,10 +99,11 @@ def limits_on_test(codes: Integers, secret: Secret) -> dict[str, float]:
 
 
 def degree_thirds(pairs: Integers, num_nodes: int) -> Integers:
-    """1 for the third of the nodes with the fewest links, 2 and 3 for the others, (num_nodes,); ties stay together.
+    """The third of each node by degree, (num_nodes,): 1 for the fewest links to 3; equal degrees are in the same third.
 
     Args:
         pairs: (2, links), each link once.
+        num_nodes: of the graph.
     """
     degree = np.bincount(pairs.ravel(), minlength=num_nodes)
     lower, upper = np.quantile(degree, [1 / 3, 2 / 3])
@@ -108,35 +112,33 @@ def degree_thirds(pairs: Integers, num_nodes: int) -> Integers:
 
 
 def _obstacle(codes: Integers, graph: Data, secret: str) -> str | None:
-    """Why these codes have no certificate for a secret, in one sentence."""
+    """Why these codes have no certificate for a secret; None if they have one."""
     count, num_nodes = int(codes.max()) + 1, len(codes)
     if count == 1:
         return "z has the same row for every node: there is nothing to certify."
     if not is_discrete(codes):
         return (
             f"z has {count:,} distinct rows for {num_nodes:,} nodes: a certificate needs at least"
-            f" {NODES_PER_CODE} nodes a distinct row on average. Release codes, or use gv.audit, which attacks"
+            f" {NODES_PER_CODE} nodes per distinct row on average. Release codes, or use gv.audit, which attacks"
             " embeddings of any kind."
         )
     return None if secret == "links" else _class_obstacle(count, graph, secret)
 
 
 def _class_obstacle(count: int, graph: Data, secret: str) -> str | None:
-    """Why a class cannot be counted by so many codes."""
+    """Why a node secret has no certificate with this many codes; None if it has one."""
     y = node_classes(graph, secret).cpu().numpy()
     known = np.unique(y[y != UNKNOWN])
     if len(known) == 0:
         return f"{secret!r} is known for none of the {len(y):,} nodes: fill in some values."
     if len(known) == 1:
-        return f"{secret!r} has one class only: there is nothing to tell apart."
+        return f"{secret!r} has only one class: expected at least two classes."
     if count * (int(known[-1]) + 1) > MAX_CELLS:
-        return (
-            f"{count:,} distinct rows and {known[-1] + 1:,} classes of {secret!r} make too large a table: join classes."
-        )
+        return f"the table of {count:,} distinct rows and {known[-1] + 1:,} classes is too large: merge {secret!r}."
     return None
 
 
-def _counted(codes: Integers, graph: Data, split: Split, secret: str, classes: str) -> Certificate:
+def _certificate(codes: Integers, graph: Data, split: Split, secret: str, classes: str) -> Certificate:
     pairs = undirected_pairs(graph.edge_index.cpu())
     if secret == "links":
         key = "y" if classes == "labels" else classes
@@ -152,7 +154,7 @@ def _counted(codes: Integers, graph: Data, split: Split, secret: str, classes: s
     )
 
 
-def _best_auc(codes: Integers, asked: Queries) -> float:
-    _, cell_of = link_cells(codes, asked.index)
-    links, nonlinks = (weighted_counts(cell_of, asked.y == linked) for linked in (1, 0))
+def _best_auc(codes: Integers, queries: Queries) -> float:
+    _, cell_of = link_cells(codes, queries.index)
+    links, nonlinks = (weighted_counts(cell_of, queries.y == is_link) for is_link in (1, 0))
     return best_auc(links, nonlinks)

@@ -1,4 +1,4 @@
-"""Embeddings from anybody: read from a file, refused in one sentence if they cannot be what they should be."""
+"""Read and check embeddings from any source, and flag their shape."""
 
 import hashlib
 import zlib
@@ -16,34 +16,38 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
+from graphveil.auditing.flags import Flag
 from graphveil.auditing.learners import Rows
 from graphveil.auditing.metrics import Integers
-from graphveil.auditing.result import Flag
 from graphveil.errors import GraphveilError
 
 ID_COLUMNS = ("id", "node", "node_id", "index")
 LISTS = (pyarrow.types.is_list, pyarrow.types.is_large_list, pyarrow.types.is_fixed_size_list)
 MOST_BITS = 16
-"""Of a value on a grid; `graphveil.models.grid` takes 7 or 8, and more where a column has values far out."""
+"""Bits of a value on a grid at most; `graphveil.models.grid` uses 7 or 8, and more in a column with outliers."""
 MOST_STEPS = 62
-"""Bits of a number of steps."""
+"""Bits of a number of grid steps at most."""
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, BadZipFile, zlib.error)
 
 
 def read_embeddings(path: Path, ids: pa.Array) -> NDArray[Any]:
-    """(num_nodes, channels) from .npy, .npz, .parquet, .csv or .safetensors, in the order of the graph's nodes.
+    """Read embeddings from a .npy, .npz, .parquet, .csv or .safetensors file.
 
-    The values are those of the file, bit for bit, because a secret can hide in the last of them. A column called id,
-    node, node_id or index says which node a row is; without one the rows are in order.
+    The values are those of the file bit for bit, because low-order bits can carry a secret. A column named id, node,
+    node_id or index holds the node of each row; without it, the rows are in the order of the graph's nodes.
 
     Args:
-        ids: the nodes' own.
+        path: the file.
+        ids: the ids of the graph's nodes, in their order.
+
+    Returns:
+        (num_nodes, channels), in the order of `ids`.
     """
     kinds = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".csv": _csv, ".safetensors": _safetensors}
     if path.suffix not in kinds:
         raise GraphveilError(f"{path} ends in {path.suffix or 'nothing'}: expected one of {', '.join(kinds)}.")
     if not path.is_file():
-        raise GraphveilError(f"{path} is not a file: give the file of the embeddings.")
+        raise GraphveilError(f"{path} is not a file: give a file with embeddings.")
     try:
         array = kinds[path.suffix](path, ids)
     except (*UNREADABLE, SafetensorError, pyarrow.ArrowException) as error:
@@ -54,14 +58,25 @@ def read_embeddings(path: Path, ids: pa.Array) -> NDArray[Any]:
 
 
 def check_embeddings(z: Any, num_nodes: int, name: str = "z") -> Rows:
-    """One row a node in float64, scaled as a whole by a power of two to numbers of about 1: not a bit is lost."""
+    """Check embeddings, and scale them as a whole by a power of two to values of at most 1, which loses no bit.
+
+    Args:
+        z: embeddings as an array or a tensor, (num_nodes, channels).
+        num_nodes: of the graph.
+        name: of the embeddings in error messages.
+
+    Returns:
+        (num_nodes, channels) in float64; all 0 if every node has the same row.
+    """
     array = exact(z)
     if array.dtype.kind not in "fiub":
         raise GraphveilError(f"{name} holds {array.dtype}: expected numbers.")
     if array.ndim != 2 or array.shape[1] == 0:
-        raise GraphveilError(f"{name} has shape {array.shape}: expected one row a node and at least one column.")
+        raise GraphveilError(f"{name} has shape {array.shape}: expected one row per node and at least one column.")
     if len(array) != num_nodes:
-        raise GraphveilError(f"{name} has {len(array)} rows and the graph has {num_nodes} nodes: give one row a node.")
+        raise GraphveilError(
+            f"{name} has {len(array)} rows and the graph has {num_nodes} nodes: give one row per node."
+        )
     given, array = array, array.astype(np.float64)
     finite = np.isfinite(array)
     if not finite.all():
@@ -71,7 +86,7 @@ def check_embeddings(z: Any, num_nodes: int, name: str = "z") -> Rows:
         )
     if given.dtype.itemsize >= array.dtype.itemsize and (array.astype(given.dtype) != given).any():
         raise GraphveilError(
-            f"{name} holds {given.dtype} numbers that float64 has not the bits for: write it as float64 or less."
+            f"{name} holds {given.dtype} numbers that float64 cannot represent exactly: save it as float64."
         )
     if (array == array[:1]).all():
         return np.zeros(array.shape)
@@ -81,60 +96,61 @@ def check_embeddings(z: Any, num_nodes: int, name: str = "z") -> Rows:
 
 
 def exact(z: Any) -> NDArray[Any]:
-    """The values as they are given, as an array of numpy's."""
+    """The values as given, as a numpy array."""
     if isinstance(z, torch.Tensor):
         z = (z.double() if z.is_floating_point() else z).detach().cpu().numpy()
     return np.asarray(z)
 
 
 def rows_digest(rows: Rows) -> str:
-    """What an audit says it is of: a SHA-256 of what `check_embeddings` gave."""
+    """The digest of embeddings in an audit: the SHA-256 of what `check_embeddings` returned."""
     return hashlib.sha256(rows.tobytes()).hexdigest()
 
 
 def shape_flags(z: Rows, discrete: bool = False) -> list[Flag]:
-    """Dimensions that never change, those that repeat another, and finer values than a use needs.
+    """Flag dimensions that are constant, that repeat another, or that have values of more bits than a utility needs.
 
-    One row for all nodes is a collapse.
+    Embeddings with the same row for every node have collapsed.
 
     Args:
-        discrete: whether z has few distinct rows, which are counted however fine their values are.
+        z: (num_nodes, channels) as `check_embeddings` returns it.
+        discrete: whether z has few distinct rows; the bits of their values do not matter.
     """
     flags = []
     dead = np.ptp(z, axis=0) == 0
     if dead.all():
-        return [Flag("collapsed", "every node has the same row, which says nothing about any secret or any use")]
+        return [Flag("collapsed", "every node has the same row, so the embeddings have no utility")]
     if dead.any():
-        flags.append(Flag("dead dimensions", f"{dead.sum()} of {z.shape[1]} never change"))
+        flags.append(Flag("dead dimensions", f"{dead.sum()} of {z.shape[1]} dimensions are constant"))
     alive = z[:, ~dead].astype(np.float64)
-    alive = np.ldexp(alive, -np.frexp(np.abs(alive).max(axis=0))[1])  # beside a huge column squares would be 0
+    alive = np.ldexp(alive, -np.frexp(np.abs(alive).max(axis=0))[1])  # so that squares do not underflow
     unit = alive - alive.mean(axis=0)
     unit /= np.linalg.norm(unit, axis=0)
     alike = np.abs(unit.T @ unit) > 1 - 1e-9
     repeated = int(np.triu(alike, 1).any(axis=0).sum())
     if repeated:
-        flags.append(Flag("duplicated dimensions", f"{repeated} of {z.shape[1]} repeat another"))
+        flags.append(Flag("duplicated dimensions", f"{repeated} of {z.shape[1]} dimensions repeat another"))
     bits = np.array([value_bits(column) for column in alive.T])
     if not discrete and (bits > MOST_BITS).any():
         flags.append(
             Flag(
                 "not on a grid",
                 f"{(bits > MOST_BITS).sum()} of {z.shape[1]} dimensions have values of up to {bits.max():.0f} bits."
-                " A use needs about 8: a secret can hide in the rest, and no search of them is complete;"
-                " round the file with `graphveil grid` and audit what it wrote",
+                " A utility needs about 8. The other bits can carry a secret, and no search of them is complete:"
+                " round the file with `graphveil grid`, and audit the rounded file",
             )
         )
     return flags
 
 
 def value_bits(column: NDArray[Any]) -> float:
-    """How many bits tell the values of a column apart, on the coarsest grid of a power of two that has them all."""
+    """The bits of the values of a column, on the coarsest grid of a power of two that contains them all."""
     steps = whole_steps(column)
     return 64.0 if steps is None else float(np.log2(float(np.ptp(steps)) + 1))
 
 
 def whole_steps(column: NDArray[Any]) -> Integers | None:
-    """How many times the smallest step of the column each value is; None if that takes more than 62 bits."""
+    """Each value as a multiple of the smallest step of the column; None if that takes more than 62 bits."""
     mantissa, exponent = np.frexp(column)
     whole = np.ldexp(mantissa, 53).astype(np.int64)
     used = whole != 0
@@ -167,12 +183,12 @@ def _safetensors(path: Path, ids: pa.Array) -> NDArray[Any]:
 
 
 def _one_of(arrays: dict[str, NDArray[Any]], ids: pa.Array) -> NDArray[Any]:
-    """The only two-dimensional array, or the one called z or embeddings; in order of its ids, where it has some."""
+    """The array named z or embeddings, or the only two-dimensional one; in the order of the nodes if it has ids."""
     matrices = [name for name in arrays if name in ("z", "embeddings", "embedding")] or [
         name for name, array in arrays.items() if array.ndim == 2
     ]
     if len(matrices) != 1:
-        raise ValueError(f"it holds {', '.join(arrays) or 'no arrays'}, not one matrix called z")
+        raise ValueError(f"it holds {', '.join(arrays) or 'no arrays'}, not one matrix named z")
     array = arrays[matrices[0]]
     own = [arrays[name] for name in ID_COLUMNS if name in arrays]
     return _in_order(array, pa.array(own[0]), ids) if own else array
@@ -206,7 +222,7 @@ def _from_table(table: Any, ids: pa.Array) -> NDArray[Any]:
 
 
 def _in_order(array: NDArray[Any], own: pa.Array, ids: pa.Array) -> NDArray[Any]:
-    """Ids are compared as text, so that numbers of another width, or from a file of text, are the same."""
+    """Ids are compared as text, so that integers of another width, or from a text file, are equal."""
     place = pc.index_in(ids.cast(pa.string()), value_set=own.cast(pa.string()))
     if len(own) != len(ids) or len(array) != len(ids) or place.null_count or len(pc.unique(place)) != len(ids):
         raise ValueError(f"its ids are not the graph's {len(ids)} nodes, {ids[0]} to {ids[-1]}, each once")

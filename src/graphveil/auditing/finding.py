@@ -1,4 +1,4 @@
-"""One attack's answers, kept raw, and every metric derived from them."""
+"""The result of one attack: its raw answers, and every metric derived from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,19 +22,30 @@ from graphveil.auditing.metrics import (
     placements,
     precision_and_rates,
 )
-from graphveil.auditing.secret import LinkSecret, Secret
+from graphveil.auditing.secret import LinkSecret, Queries, Secret
 
-ENSEMBLE = "the best together"
-SHRINK = 0.01
-"""What the square of a weight in it costs, in nats: with few examples many attacks would explain them by chance."""
+METRICS = {"accuracy": "accuracy", "auc": "AUC"}
+"""The metric of the headline, as people read it."""
+SECOND_METRICS = {"balanced_accuracy": "balanced accuracy", "class_matched_auc": "class-matched AUC"}
+"""The second metric of a node secret and of a link secret."""
+
+ENSEMBLE = "ensemble"
+"""The name of the weighted combination of all attacks on z."""
+WEIGHT_PENALTY = 0.01
+"""Penalty on the squared weights of the ensemble, in nats: without it, many attacks overfit few examples."""
 
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """What one attack answered, so that any metric can be had later without running it again.
+    """The answers of one attack, kept raw so that any metric can be computed without running the attack again.
 
     Args:
         subject: what was attacked: "embeddings", or the name of a control.
+        attack: the name of the attack.
+        needs: what the attacker knows.
+        secret: the secret that was attacked.
+        answers: what the attack returned.
+        seconds: how long the attack took; 0 if its answers come from a cache.
     """
 
     subject: str
@@ -46,38 +57,39 @@ class Finding:
 
     @property
     def metric(self) -> str:
-        """The one that decides."""
+        """The metric of the headline: "auc" for links, otherwise "accuracy"."""
         return "auc" if isinstance(self.secret, LinkSecret) else "accuracy"
 
     @cached_property
     def headline(self) -> Estimate:
-        """The metric that decides, on the test part."""
-        return self._decisive(self.answers.test, self.secret.test)
+        """The accuracy or AUC on the test part."""
+        return self._headline_metric(self.answers.test, self.secret.test)
 
     @cached_property
     def validation(self) -> Estimate:
-        """The same on the validation part, where the strongest attack is chosen."""
-        return self._decisive(self.answers.val, self.secret.val)
+        """The accuracy or AUC on the validation part, where the strongest attack is chosen."""
+        return self._headline_metric(self.answers.val, self.secret.val)
 
-    def _decisive(self, answers: Array, asked: Any) -> Estimate:
+    def _headline_metric(self, answers: Array, queries: Queries) -> Estimate:
         if isinstance(self.secret, LinkSecret):
-            return auc(answers, asked.y, asked.index)
-        return accuracy(answers, asked.y)
+            return auc(answers, queries.y, queries.index)
+        return accuracy(answers, queries.y)
 
     @cached_property
     def balanced(self) -> Estimate:
-        """Of a node secret: the balanced accuracy of naming the class that z speaks for most, however rare it is."""
-        return balanced_accuracy(self._evidence(self.answers.test), self.secret.test.y)
+        """The balanced accuracy of a node secret, when each node is assigned the class of the largest p(z | class)."""
+        return balanced_accuracy(self._log_likelihood(self.answers.test), self.secret.test.y)
 
     @cached_property
     def balanced_validation(self) -> Estimate:
         """The same on the validation part."""
-        return balanced_accuracy(self._evidence(self.answers.val), self.secret.val.y)
+        return balanced_accuracy(self._log_likelihood(self.answers.val), self.secret.val.y)
 
-    def _evidence(self, log_p: Array) -> Array:
-        """log p(z | class) up to a constant: the posterior, set right on the validation part, over the prior there.
+    def _log_likelihood(self, log_p: Array) -> Array:
+        """log p(z | class) up to a constant: the calibrated posterior divided by the prior of the validation part.
 
-        The most probable class is nearly always a frequent one; what is told about the rare ones shows only here.
+        The most probable class is nearly always a frequent one. Dividing by the prior shows what z reveals about rare
+        classes.
         """
         y = self.secret.val.y
         share = np.bincount(y, minlength=log_p.shape[1]) / len(y)
@@ -85,7 +97,7 @@ class Finding:
 
     @cached_property
     def matched(self) -> Estimate | None:
-        """Of a link secret: the AUC against class-matched non-links."""
+        """The class-matched AUC of a link secret; None for a node secret, or without class-matched answers."""
         if not isinstance(self.secret, LinkSecret) or self.secret.matched is None or self.answers.matched_test is None:
             return None
         return auc(self.answers.matched_test, self.secret.matched.test.y, self.secret.matched.test.index)
@@ -99,50 +111,50 @@ class Finding:
 
     @cached_property
     def metrics(self) -> dict[str, Estimate]:
-        """All metrics on the test part."""
+        """All metrics on the test part, by name."""
         answers, test = self.answers.test, self.secret.test
         if isinstance(self.secret, LinkSecret):
             matched = {} if self.matched is None else {"class_matched_auc": self.matched}
             return {"auc": self.headline} | matched | precision_and_rates(answers, test.y, test.index)
-        chance, read = self.secret.chance, self.headline
+        chance, value = self.secret.chance, self.headline
         return {
-            "accuracy": read,
-            "gain": Estimate(read.value - chance, read.low - chance, read.high - chance),
+            "accuracy": value,
+            "gain": Estimate(value.value - chance, value.low - chance, value.high - chance),
             "balanced_accuracy": self.balanced,
             "macro_f1": macro_f1(answers, test.y),
         }
 
     @property
     def on_z_alone(self) -> bool:
-        """Whether the attack held neither the features nor a graph, be it the public one or that of the known links."""
+        """Whether the attacker holds neither the features, nor the public graph, nor the graph of the known links."""
         return not BEYOND_Z & set(self.needs)
 
     @property
     def constant(self) -> bool:
-        """Whether every example got the same answer."""
+        """Whether all test examples got the same answer."""
         test = self.answers.test
         return len(np.unique(test.argmax(axis=1) if test.ndim == 2 else test)) == 1
 
     @property
     def influence(self) -> Array:
-        """How much each test example moves the headline, (n,)."""
+        """The influence of each test example on the headline, (n,)."""
         y = self.secret.test.y
         if isinstance(self.secret, LinkSecret):
             return placements(self.answers.test, y)[1]
-        right = (self.answers.test.argmax(axis=1) == y).astype(np.float64)
-        influence: Array = (right - right.mean()) / len(y)
+        correct = (self.answers.test.argmax(axis=1) == y).astype(np.float64)
+        influence: Array = (correct - correct.mean()) / len(y)
         return influence
 
-    def over(self, other: "Finding") -> Estimate:
-        """The accuracy of this one minus that of another on the same nodes; of pairs, the difference of their AUCs."""
+    def minus(self, other: "Finding") -> Estimate:
+        """The accuracy or AUC of this attack minus that of another attack on the same test examples."""
         y = self.secret.test.y
         if isinstance(self.secret, LinkSecret):
             return auc_difference(self.answers.test, other.answers.test, y, self.secret.test.index)
-        right = [(finding.answers.test.argmax(axis=1) == y).astype(np.float64) for finding in (self, other)]
-        return mean(right[0] - right[1])
+        correct = [(finding.answers.test.argmax(axis=1) == y).astype(np.float64) for finding in (self, other)]
+        return mean(correct[0] - correct[1])
 
     def summary(self) -> dict[str, Any]:
-        """As it stands in audit.json."""
+        """The entry of this attack in audit.json."""
         return {
             "attack": self.attack,
             "needs": list(self.needs),
@@ -155,64 +167,88 @@ class Finding:
 
 
 def strongest(findings: Sequence[Finding]) -> Finding:
-    """The one that reads most on the validation part; of near-equals all together, which owes least to luck there."""
-    able = fully_informed(findings)
-    best = max(able, key=lambda finding: finding.validation.value)
-    steady = [finding for finding in able if finding.attack == ENSEMBLE and _near(finding.validation, best.validation)]
-    return steady[0] if steady else best
+    """The attack with the best validation value.
+
+    The ensemble is chosen instead if it is within one standard error of the best: its validation value overfits least.
+    """
+    candidates = fully_informed(findings)
+    best = max(candidates, key=lambda finding: finding.validation.value)
+    for finding in candidates:
+        if finding.attack == ENSEMBLE and _within_standard_error(finding.validation, best.validation):
+            return finding
+    return best
 
 
 def fully_informed(findings: Sequence[Finding]) -> Sequence[Finding]:
-    """Those that know all they may. An attacker who knows more may ignore it: one that knows few is never chosen."""
+    """The attacks that know all known secrets; all attacks if there are none.
+
+    An attacker who knows more secrets may ignore them, so an attack that knows few of them is never the strongest.
+    """
     return [finding for finding in findings if "few secrets" not in finding.needs] or findings
 
 
 def ranked(findings: Sequence[Finding]) -> list[Finding]:
-    """The strongest first, the others in their order."""
+    """The strongest attack first, the others in their order."""
     best = strongest(findings)
     return [best, *(finding for finding in findings if finding is not best)]
 
 
-def together(findings: Sequence[Finding]) -> list[Finding]:
-    """One more finding: all of them, weighted as explains the validation part best (van der Laan et al., 2007).
+def ensemble(findings: Sequence[Finding]) -> list[Finding]:
+    """Combine attacks with the weights that explain the validation part best (van der Laan et al., 2007).
 
-    With the few examples of a small graph no attack can be told from the next by how often it is right; how sure each
-    was where it was right tells more. Where this is no clearer than naming the largest class, it names that.
+    A small graph has too few examples to choose among attacks by accuracy; log-probabilities are more informative. If
+    the ensemble of a node secret is not clearly above the largest class on the validation part, it predicts that class.
+
+    Args:
+        findings: of one subject and one secret.
+
+    Returns:
+        One finding, or none if there are fewer than two attacks.
     """
     findings = fully_informed(findings)
     if len(findings) < 2:
         return []
     secret = findings[0].secret
-    answers = _weighted(findings, ("val", "test"), secret.val.y)
+    answers = _combined(findings, ("val", "test"), secret.val.y)
     if isinstance(secret, LinkSecret) and secret.matched is not None:
-        able = [finding for finding in findings if finding.answers.matched_val is not None]
-        answers += _weighted(able, ("matched_val", "matched_test"), secret.matched.val.y)
-    found = Finding(findings[0].subject, ENSEMBLE, ("z", "secrets"), secret, Answers(*answers), 0.0)
+        matched = [finding for finding in findings if finding.answers.matched_val is not None]
+        answers += _combined(matched, ("matched_val", "matched_test"), secret.matched.val.y)
+    combined = Finding(findings[0].subject, ENSEMBLE, ("z", "secrets"), secret, Answers(*answers), 0.0)
     if isinstance(secret, LinkSecret):
-        return [found]
+        return [combined]
     share = np.bincount(secret.val.y, minlength=secret.num_classes) / len(secret.val.y)
-    if found.validation.value > share.max() + found.validation.half / 2:
-        return [found]
-    guess = np.log(np.maximum(share, 0.5 / len(secret.val.y)))  # not more than naming the largest class, as all may
-    return [replace(found, answers=Answers(*(np.tile(guess, (len(part.y), 1)) for part in (secret.val, secret.test))))]
+    if combined.validation.value > share.max() + combined.validation.half / 2:
+        return [combined]
+    log_share = np.log(np.maximum(share, 0.5 / len(secret.val.y)))
+    constant = (np.tile(log_share, (len(part.y), 1)) for part in (secret.val, secret.test))
+    return [replace(combined, answers=Answers(*constant))]
 
 
-def _weighted(findings: Sequence[Finding], parts: tuple[str, str], y: Integers) -> list[Array]:
-    """Both parts' answers, weighted by what explains the first part best."""
+def _combined(findings: Sequence[Finding], parts: tuple[str, str], y: Integers) -> list[Array]:
+    """The weighted answers for both parts; the weights are fitted on the first part, whose classes are y."""
     if not findings:
         return []
     first, second = ([getattr(finding.answers, part) for finding in findings] for part in parts)
-    right = [calibrate(answers, y) for answers in first]
-    val, test = ([each(one) for each, one in zip(right, answers, strict=True)] for answers in (first, second))
-    weights = combine(val, y, shrink=SHRINK, wary=first[0].ndim == 2)  # tied scores of pairs would be no answer
-    return [one[:, 1] - one[:, 0] if first[0].ndim == 1 else one for one in (weights(val), weights(test))]
+    calibrations = [calibrate(answers, y) for answers in first]
+    val, test = (
+        [calibration(one) for calibration, one in zip(calibrations, answers, strict=True)]
+        for answers in (first, second)
+    )
+    is_nodes = first[0].ndim == 2
+    weights = combine(val, y, penalty=WEIGHT_PENALTY, aic=is_nodes)  # without weights, all scores of pairs would tie
+    return [one if is_nodes else one[:, 1] - one[:, 0] for one in (weights(val), weights(test))]
 
 
-def _near(one: Estimate, best: Estimate) -> bool:
-    """Within a standard error of the best, which is a quarter of its interval."""
-    return one.value >= best.value - best.half / 2
+def _within_standard_error(value: Estimate, best: Estimate) -> bool:
+    """Whether a value is at most one standard error below the best; that is a quarter of the interval's width."""
+    return value.value >= best.value - best.half / 2
+
+
+def signed(estimate: Estimate) -> str:
+    """A difference in points, with signs: "-0.5 [-1.8, +0.8]"."""
+    return f"{100 * estimate.value:+.1f} [{100 * estimate.low:+.1f}, {100 * estimate.high:+.1f}]"
 
 
 def plain(estimate: Estimate) -> dict[str, Any]:
-    """For JSON."""
+    """An estimate as JSON values."""
     return {"value": estimate.value, "ci": [estimate.low, estimate.high]}

@@ -1,7 +1,7 @@
 """Attack results by group of nodes: by class, by degree third and by the values of a column.
 
-An average can hide a group about which the embeddings reveal far more. Each group has a value and the value of guessing
-in that group, its reference:
+An average can hide a group about which the embeddings reveal far more. Each group has a value and a reference, the
+chance level in that group:
 
 | groups | value | reference |
 |---|---|---|
@@ -11,8 +11,8 @@ in that group, its reference:
 | pairs, by degree third | AUC of the pairs whose end of smaller degree is in the third | 0.5 |
 
 TPR - FPR is the share of the class that the attack assigns to it, minus the share of all other nodes that it assigns
-to it: 0 for guessing, 1 for a perfect attack. The accuracy within a class would not do, because naming that class
-always has an accuracy of 1 there. With two classes both have the same value. Where the utility keeps classes, the
+to it: 0 at chance, 1 for a perfect attack. The accuracy within a class is not used, because always predicting that
+class has an accuracy of 1 there. With two classes, both have the same value. If the utility keeps classes, the
 reference of pairs is the AUC of the best rule on the true classes, on the same pairs, if that is above 0.5.
 
 The intervals hold for all judged groups together: the error of 2.5 % on either side is divided by their number
@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import ndtr, stdtrit
 from torch_geometric.data import Data
 
-from graphveil.auditing.metrics import Array, Estimate, Integers, auc, exact_share, share_difference
+from graphveil.auditing.metrics import Array, Estimate, Integers, auc, clopper_pearson, share_difference
 from graphveil.auditing.secret import NodeSecret, Queries, Secret
 from graphveil.data import UNKNOWN, node_classes
 from graphveil.data.graph import node_attributes, undirected_pairs
@@ -38,29 +38,30 @@ from graphveil.data.origin import class_names
 from graphveil.errors import GraphveilError, shortened, unknown
 
 FALSE_ALARMS = 0.025
-"""Probability that noise has any group's interval above its reference, at most."""
-LEAST = 20
+"""Upper bound on the probability that noise has any group's interval above its reference."""
+MIN_EXAMPLES = 20
 """Groups with fewer test nodes are not judged, nor classes with fewer test nodes outside them, nor groups of pairs with
-fewer links, fewer non-links or, counting a node that is the end of many pairs as less than one, fewer nodes."""
-MOST_VALUES = 12
-"""Values of a column with a group each; the nodes of all other values are one more group."""
+fewer links, fewer non-links or a smaller effective number of nodes."""
+MAX_VALUES = 12
+"""Values of a column with a group of their own; the nodes with all other values are one more group."""
 
 Kind = Literal["class", "degree", "column"]
 Measure = Literal["accuracy", "tpr_minus_fpr", "auc"]
 KINDS: dict[Kind, str] = {"class": "by class", "degree": "by degree", "column": "by a column"}
-"""For a release, which must show neither a value of a node nor the name of a feature."""
+"""The kind of a group, for a release: it must show neither a value of a node nor the name of a feature."""
 MEASURES: dict[Measure, str] = {"accuracy": "accuracy", "tpr_minus_fpr": "TPR - FPR", "auc": "AUC"}
 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Nodes by group.
+    """A partition of the nodes into groups.
 
     Args:
+        kind: what the groups are by.
         by: "degree", or the name of a node attribute.
         names: of the groups 0, 1, ...
-        group: (num_nodes,), the group of each node, `UNKNOWN` for nodes without one.
-        of_class: (num_classes,), the group of each class, for groups by the secret's own class.
+        group: the group of each node, (num_nodes,); `UNKNOWN` for nodes without a group.
+        of_class: the group of each class, (num_classes,), for groups by the secret's own class.
     """
 
     kind: Kind
@@ -75,10 +76,14 @@ class Group:
     """The result of the strongest attack on one group.
 
     Args:
+        kind: what the group is by.
+        by: "degree", or the name of a node attribute.
+        name: of the group.
+        measure: what the value is.
         examples: test nodes or pairs in the group.
-        estimate: None for a group with too few examples.
+        estimate: the value, with an interval corrected for the number of groups; None with too few examples.
         reference: the value without the embeddings.
-        compared_with: what has that value: "guessing" or "true classes".
+        compared_with: the origin of the reference: "guessing" (the chance level) or "true classes".
     """
 
     kind: Kind
@@ -92,16 +97,16 @@ class Group:
 
     @property
     def label(self) -> str:
-        """The group in a few words."""
+        """The name of the group, with what it is by."""
         return shortened(f"degree {self.name}" if self.kind == "degree" else f"{self.by} = {self.name}", 60)
 
     @property
     def margin(self) -> float | None:
-        """The lower end of the interval minus the reference; above 0 the group leaks."""
+        """The lower bound of the interval minus the reference; above 0 the group leaks."""
         return None if self.estimate is None or self.reference is None else self.estimate.low - self.reference
 
     def to_dict(self) -> dict[str, Any]:
-        """As it stands in audit.json."""
+        """The entry of this group in audit.json."""
         one = self.estimate
         return {
             "kind": self.kind,
@@ -120,32 +125,37 @@ class Group:
 
 
 def partitions(graph: Data, secret: Secret, classes: str, by: Sequence[str] = ()) -> list[Partition]:
-    """Partition the nodes by class, by degree third and by columns; a partition of one group is left out.
+    """Partition the nodes by class, by degree third and by columns; a partition with one group is left out.
 
     Args:
-        classes: the secret itself, or the attribute that links are matched by.
+        graph: with the node attributes.
+        secret: that is attacked.
+        classes: the name of the secret itself or, for links, of the attribute of class-matched pairs.
         by: names of further node attributes.
     """
-    found = []
+    parts = []
     columns = [classes] if isinstance(secret, NodeSecret) or secret.classes is not None else []
     for name in dict.fromkeys([*columns, *by]):
         y = node_classes(graph, name).cpu().numpy()
         names = class_names(graph, name, int(y.max(initial=0)) + 1)
-        one = by_value("class" if name == classes else "column", name, y, names)
-        found.append(one if isinstance(secret, NodeSecret) and name == classes else replace(one, of_class=None))
+        part = by_value("class" if name == classes else "column", name, y, names)
+        parts.append(part if isinstance(secret, NodeSecret) and name == classes else replace(part, of_class=None))
     links = undirected_pairs(graph.edge_index.cpu()).numpy()
-    found.insert(len(columns), by_degree(np.bincount(links.ravel(), minlength=secret.num_nodes)))
-    return [one for one in found if len(one.names) > 1]
+    parts.insert(len(columns), by_degree(np.bincount(links.ravel(), minlength=secret.num_nodes)))
+    return [part for part in parts if len(part.names) > 1]
 
 
 def by_value(kind: Kind, by: str, y: Integers, names: Sequence[str]) -> Partition:
-    """One group a value, in the order of the values; of many values the most frequent, and "others".
+    """One group for each value, in their order; of many values, for the most frequent ones and for "others".
 
     Args:
-        y: (num_nodes,), `UNKNOWN` where unknown. names: of the values 0, 1, ...
+        kind: what the groups are by.
+        by: the name of the node attribute.
+        y: the value of each node, (num_nodes,); `UNKNOWN` where unknown.
+        names: of the values 0, 1, ...
     """
     count = np.bincount(y[y != UNKNOWN], minlength=len(names))
-    frequent = np.sort(np.argsort(-count, kind="stable")[:MOST_VALUES])
+    frequent = np.sort(np.argsort(-count, kind="stable")[:MAX_VALUES])
     frequent = frequent[count[frequent] > 0]
     of_class = np.full(len(count), len(frequent))
     of_class[frequent] = np.arange(len(frequent))
@@ -158,8 +168,11 @@ def by_value(kind: Kind, by: str, y: Integers, names: Sequence[str]) -> Partitio
 def by_degree(degree: Integers) -> Partition:
     """Thirds of the nodes by degree, lowest first; nodes of equal degree stay together.
 
-    Each of the two borders lies where the share of nodes below it is nearest to one third and two thirds, so few
-    distinct degrees give fewer than three groups.
+    The two borders are where the share of nodes below is nearest to one third and to two thirds. With few distinct
+    degrees there are fewer than three groups.
+
+    Args:
+        degree: of each node, (num_nodes,).
     """
     values, count = np.unique(degree, return_counts=True)
     below = np.cumsum(count)[:-1] / len(degree)
@@ -173,52 +186,56 @@ def by_degree(degree: Integers) -> Partition:
 
 
 def check_columns(graph: Data, by: Sequence[str], readable: Sequence[str] = ()) -> None:
-    """Refuse a column to group by that the graph does not have.
+    """Raise an error for a column to group by that the graph does not have.
 
     Args:
+        graph: with the node attributes.
+        by: names of the columns.
         readable: further columns of the graph's tables.
     """
     if isinstance(by, str):
         raise GraphveilError(f"by is {by!r}: give a list of names, such as ['gender'].")
-    there = [*(["labels"] if "y" in graph else []), *sorted(node_attributes(graph))]
-    there += [name for name in readable if name not in there]
+    available = [*(["labels"] if "y" in graph else []), *sorted(node_attributes(graph))]
+    available += [name for name in readable if name not in available]
     for name in by:
-        if not there:
+        if not available:
             raise GraphveilError(f"the graph has no {name!r} to group by: it has no node attribute, so leave it out.")
-        if name not in there:
-            raise unknown("column to group by", name, there)
+        if name not in available:
+            raise unknown("column to group by", name, available)
         if name == "labels" or name in graph:
-            node_classes(graph, name)  # refuses numbers that are not classes
+            node_classes(graph, name)  # raises an error for numbers that are not classes
 
 
 # ----- results --------------------------------------------------------------------------------------------------------
 
-Judge = Callable[[float], Estimate]
-"""Gives the estimate whose interval has this error on either side."""
+Estimator = Callable[[float], Estimate]
+"""From the error of the interval on either side to the estimate."""
 
 
 def node_groups(log_p: Array, secret: NodeSecret, parts: Sequence[Partition]) -> list[Group]:
     """The result of one attack on a node secret, by group.
 
     Args:
-        log_p: (test nodes, classes), its answers.
+        log_p: its answers, (test nodes, classes).
+        secret: that was attacked.
+        parts: the partitions.
     """
-    guess = log_p.argmax(axis=1)
+    predicted = log_p.argmax(axis=1)
     every = secret.known["all"].concat(secret.test)
-    found = list[tuple[Group, Judge | None]]()
+    groups = list[tuple[Group, Estimator | None]]()
     for part in parts:
         for number, name in enumerate(part.names):
             inside = part.group[secret.test.index] == number
             if part.of_class is not None:
                 group = Group(part.kind, part.by, name, "tpr_minus_fpr", int(inside.sum()), reference=0.0)
-                found.append((group, _difference(part.of_class[guess] == number, inside)))
+                groups.append((group, _difference(part.of_class[predicted] == number, inside)))
                 continue
             group = Group(part.kind, part.by, name, "accuracy", int(inside.sum()))
-            if group.examples >= LEAST:
+            if group.examples >= MIN_EXAMPLES:
                 count = np.bincount(every.y[part.group[every.index] == number])
                 group = replace(group, reference=float(count.max() / count.sum()))
-            found.append((group, _accuracy((guess == secret.test.y)[inside])))
-    return _estimated(found)
+            groups.append((group, _accuracy((predicted == secret.test.y)[inside])))
+    return _estimated(groups)
 
 
 def link_groups(
@@ -227,73 +244,75 @@ def link_groups(
     """The result of one attack on links, by group.
 
     Args:
-        score: (test pairs,), its answers.
-        class_score: (test pairs,), those of the best rule on true classes, if the utility keeps classes; NaN where
-            unknown.
+        score: its answers, (test pairs,).
+        test: the test pairs.
+        parts: the partitions.
+        class_score: the scores of the best rule on the true classes, (test pairs,), if the utility keeps classes; NaN
+            where a class is unknown.
     """
-    found = list[tuple[Group, Judge | None]]()
+    groups = list[tuple[Group, Estimator | None]]()
     for part in parts:
         ends = part.group[test.index]
         for number, name in enumerate(part.names):
-            # degree groups are in ascending order, so the smaller number is that of the smaller degree
+            # degree groups are in ascending order: the smaller group has the smaller degree
             inside = ends.min(axis=0) == number if part.kind == "degree" else (ends == number).any(axis=0)
             group = Group(part.kind, part.by, name, "auc", int(inside.sum()), reference=0.5)
             if class_score is not None:
-                group = _beside_classes(group, class_score, test, inside)
+                group = _compare_with_classes(group, class_score, test, inside)
             members = test.index[:, inside][ends[:, inside] == number]
-            found.append((group, _auc(score, test, inside, _effective(members))))
-    return _estimated(found)
+            groups.append((group, _auc(score, test, inside, _effective_number(members))))
+    return _estimated(groups)
 
 
 def worst(groups: Sequence[Group]) -> Group | None:
-    """The judged group with the largest lower end above its reference."""
-    judged = [(group.margin, -place) for place, group in enumerate(groups) if group.margin is not None]
-    return groups[-max(judged)[1]] if judged else None
+    """The judged group whose lower bound is highest above its reference."""
+    margins = [(group.margin, -place) for place, group in enumerate(groups) if group.margin is not None]
+    return groups[-max(margins)[1]] if margins else None
 
 
 def judged(groups: Sequence[Group]) -> int:
-    """The number of groups with enough examples, which the intervals are corrected for."""
+    """The number of groups with enough examples; the intervals are corrected for it."""
     return sum(group.estimate is not None for group in groups)
 
 
-def _estimated(found: Sequence[tuple[Group, Judge | None]]) -> list[Group]:
-    """Estimate all groups with enough examples, at an error that is divided by their number."""
-    error = FALSE_ALARMS / max(1, sum(judge is not None for _, judge in found))
+def _estimated(groups: Sequence[tuple[Group, Estimator | None]]) -> list[Group]:
+    """Estimate all groups with enough examples; the error is divided by their number (Bonferroni)."""
+    error = FALSE_ALARMS / max(1, sum(estimator is not None for _, estimator in groups))
     return [
-        replace(group, reference=None) if judge is None else replace(group, estimate=judge(error))
-        for group, judge in found
+        replace(group, reference=None) if estimator is None else replace(group, estimate=estimator(error))
+        for group, estimator in groups
     ]
 
 
-def _accuracy(right: Any) -> Judge | None:
-    if len(right) < LEAST:
+def _accuracy(correct: Any) -> Estimator | None:
+    if len(correct) < MIN_EXAMPLES:
         return None
-    return lambda error: exact_share(int(right.sum()), len(right), error)
+    return lambda error: clopper_pearson(int(correct.sum()), len(correct), error)
 
 
-def _difference(named: Any, inside: Any) -> Judge | None:
-    if min(inside.sum(), (~inside).sum()) < LEAST:
+def _difference(assigned: Any, inside: Any) -> Estimator | None:
+    if min(inside.sum(), (~inside).sum()) < MIN_EXAMPLES:
         return None
-    hits, count = (int(named[inside].sum()), int(named[~inside].sum())), (int(inside.sum()), int((~inside).sum()))
+    hits, count = (int(assigned[inside].sum()), int(assigned[~inside].sum())), (int(inside.sum()), int((~inside).sum()))
     return lambda error: share_difference(hits, count, error)
 
 
-def _auc(score: Array, test: Queries, inside: Any, nodes: float) -> Judge | None:
-    """With Student's t for the number of nodes: the variance of pairs that share few of them is itself uncertain."""
+def _auc(score: Array, test: Queries, inside: Any, nodes: float) -> Estimator | None:
+    """With Student's t for the number of nodes: with few nodes, the variance itself is uncertain."""
     y, pairs = test.y[inside], test.index[:, inside]
-    if min((y == 1).sum(), (y == 0).sum(), nodes) < LEAST:
+    if min((y == 1).sum(), (y == 0).sum(), nodes) < MIN_EXAMPLES:
         return None
     return lambda error: auc(score[inside], y, pairs, float(ndtr(stdtrit(nodes - 1, error))))
 
 
-def _effective(nodes: Integers) -> float:
-    """How many equally frequent nodes are as concentrated as these ends: one over the sum of squared shares."""
+def _effective_number(nodes: Integers) -> float:
+    """The effective number of nodes: one over the sum of squared shares."""
     count = np.bincount(nodes)
     return float(count.sum() ** 2 / max(1, np.square(count).sum()))
 
 
-def _beside_classes(group: Group, class_score: Array, test: Queries, inside: Any) -> Group:
-    """The same group, compared with the true classes where these have the higher AUC."""
+def _compare_with_classes(group: Group, class_score: Array, test: Queries, inside: Any) -> Group:
+    """The group with the AUC of the true classes as its reference, if that is above 0.5."""
     known = inside & np.isfinite(class_score)
     y = test.y[known]
     if not 0 < y.sum() < len(y):

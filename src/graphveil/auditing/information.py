@@ -1,12 +1,16 @@
-"""How many nats an embedding tells about a secret: a lower bound, and vCLUB.
+"""The mutual information between an embedding and a secret, in nats: a lower bound, and vCLUB.
 
-Both are read off one attack's answers q on the test part, after its confidence was set right on the validation part,
-which it explains best of all. The lower bound H(y) - CE holds whatever q is. vCLUB,
+Both are computed from the log-probabilities log q of one attack on the test part, calibrated on the validation part.
+The attack is the one that explains the validation part best. The lower bound
 
-    E log q(y | z) over true pairs  -  E log q(y | z) over y drawn without looking at z,
+    H(y) + mean of log q(y | z)
 
-is an upper bound only if q is nearly the true posterior, which nobody can check; what can be checked is, and an
-estimate that fails is marked as one not to be trusted.
+holds for every q. vCLUB,
+
+    mean of log q(y | z) over the true pairs (y, z)  -  mean of log q(y' | z) over y' drawn independently of z,
+
+is an upper bound only if q is close to the true posterior, which cannot be verified. Some failures can be detected:
+the estimate then has a doubt.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,13 +22,18 @@ from scipy.special import log_softmax
 
 from graphveil.auditing.metrics import Array, Estimate, Integers, mean
 
-ENOUGH = 100
-"""Examples below which no estimate is trusted."""
+MIN_EXAMPLES = 100
+"""Estimates from fewer test examples are unreliable."""
 
 
 @dataclass(frozen=True)
 class Nats:
-    """An estimate of a mutual information, and why it is not to be trusted, if so."""
+    """An estimate of a mutual information.
+
+    Args:
+        estimate: the value in nats, with its 95 % interval.
+        doubt: why the estimate is unreliable; empty if no reason is known.
+    """
 
     estimate: Estimate
     doubt: str = ""
@@ -32,7 +41,13 @@ class Nats:
 
 @dataclass(frozen=True)
 class Information:
-    """What z tells about the secret, in nats, beside the secret's entropy."""
+    """What z reveals about the secret.
+
+    Args:
+        entropy: of the secret, in nats.
+        lower: the lower bound.
+        vclub: vCLUB.
+    """
 
     entropy: float
     lower: Nats
@@ -40,112 +55,133 @@ class Information:
 
 
 def information(answers: Array, y: Integers, val: tuple[Array, Integers], pairs: Integers | None) -> Information:
-    """Both estimates from answers as an `Answers` has them.
+    """Compute both estimates from the answers of an attack.
 
     Args:
-        val: answers and classes of the validation part. pairs: (2, n) where examples are pairs.
+        answers: on the test part, (n, classes), or (n,) for pairs.
+        y: classes of the test part, (n,).
+        val: the answers and the classes of the validation part.
+        pairs: the test pairs, (2, n), for a link secret; None for a node secret.
     """
     log_q = calibrate(val[0], val[1])(answers)
     share = np.maximum(np.bincount(y, minlength=log_q.shape[1]) / len(y), 1e-300)
     entropy = float(-(share * np.log(share)).sum())
-    told = log_q[np.arange(len(y)), y]
-    lower = mean(told - np.log(share)[y], pairs)
-    vclub = mean(told - log_q @ share, pairs)
+    log_q_of_y = log_q[np.arange(len(y)), y]
+    lower = mean(log_q_of_y - np.log(share)[y], pairs)
+    vclub = mean(log_q_of_y - log_q @ share, pairs)
     clipped = Estimate(*(min(max(v, 0.0), entropy) for v in (lower.value, lower.low, lower.high)))
-    few = f"only {len(y)} examples" if len(y) < ENOUGH else ""
+    few = f"only {len(y)} test examples" if len(y) < MIN_EXAMPLES else ""
     return Information(
-        entropy, Nats(clipped, few or _doubt_lower(lower)), Nats(vclub, few or _doubt(vclub, lower, log_q, share))
+        entropy,
+        Nats(clipped, few or _doubt_of_lower_bound(lower)),
+        Nats(vclub, few or _doubt_of_vclub(vclub, lower, log_q, share)),
     )
 
 
-def explained(answers: Array, y: Integers) -> float:
-    """How well answers explain these examples once their confidence is set right: the mean of log q(y | z)."""
+def mean_log_likelihood(answers: Array, y: Integers) -> float:
+    """The mean of log q(y | z) over these examples, after calibration on the same examples."""
     log_q = calibrate(answers, y)(answers)
     return float(log_q[np.arange(len(y)), y].mean())
 
 
-def calibrate(answers: Array, y: Integers, wary: bool = False) -> Callable[[Array], Array]:
-    """Set confidence right: log q = a * answers + b a class, with a and b that explain these examples best.
+def calibrate(answers: Array, y: Integers, aic: bool = False) -> Callable[[Array], Array]:
+    """Correct the confidence of answers: log q = a * answers + b, with one b per class, fitted on these examples.
 
     Args:
-        wary: as of `combine`.
+        answers: log-probabilities, (n, classes), or log-odds of a link, (n,).
+        y: classes, (n,).
+        aic: see `combine`.
+
+    Returns:
+        A function from answers to log-probabilities, (n, classes).
     """
-    alone = combine([answers], y, least=-np.inf, wary=wary)
-    return lambda others: alone([others])
+    combination = combine([answers], y, min_slope=-np.inf, aic=aic)
+    return lambda others: combination([others])
 
 
 def combine(
-    answers: Sequence[Array], y: Integers, least: float = 0.0, shrink: float = 0.0, wary: bool = False
+    answers: Sequence[Array], y: Integers, min_slope: float = 0.0, penalty: float = 0.0, aic: bool = False
 ) -> "Combination":
-    """The same of several answers: log q = sum of a * answers + b a class.
+    """Fit log q = sum over attacks of a * answers, + b per class, by maximum likelihood.
 
     Args:
-        least: of each a. shrink: what the square of each a costs, in nats.
-        wary: where answers explain no more than chance gives to as many numbers a (Akaike, 1974), each a is 0.
+        answers: of each attack, (n, classes) or (n,) as in `calibrate`.
+        y: classes, (n,).
+        min_slope: lower bound on each a.
+        penalty: on the square of each a, in nats.
+        aic: set every a to 0 if the log-likelihood gains less than one nat per attack in use (Akaike, 1974).
     """
     columns = [_two_columns(one) for one in answers]
     scale = np.array([max(float(one.std()), 1e-12) for one in columns])
     x = np.stack(columns) / scale[:, None, None]
     classes, count = x.shape[2], len(columns)
-    costs = np.concatenate([shrink / scale**2, np.full(classes, 1e-3)])  # no shift where a class was never seen
+    penalties = np.concatenate(
+        [penalty / scale**2, np.full(classes, 1e-3)]
+    )  # keeps b finite for a class without examples
 
-    def surprise(parameters: Array) -> tuple[float, Array]:
+    def loss(parameters: Array) -> tuple[float, Array]:
         slope, shift = parameters[:count], parameters[count:]
         log_q = log_softmax(np.tensordot(slope, x, axes=1) + shift, axis=1)
         error = np.exp(log_q)
         error[np.arange(len(y)), y] -= 1
         gradient = np.concatenate([(error * x).sum(axis=(1, 2)), error.sum(axis=0)]) / len(y)
-        value = -log_q[np.arange(len(y)), y].mean() + costs @ parameters**2
-        return float(value), gradient + 2 * costs * parameters
+        value = -log_q[np.arange(len(y)), y].mean() + penalties @ parameters**2
+        return float(value), gradient + 2 * penalties * parameters
 
-    bounds = [(least, np.inf)] * count + [(-np.inf, np.inf)] * classes
-    found = minimize(surprise, np.zeros(count + classes), jac=True, method="L-BFGS-B", bounds=bounds).x
-    if wary:
+    bounds = [(min_slope, np.inf)] * count + [(-np.inf, np.inf)] * classes
+    fitted = minimize(loss, np.zeros(count + classes), jac=True, method="L-BFGS-B", bounds=bounds).x
+    if aic:
         share = (np.bincount(y, minlength=classes) + 1) / (len(y) + classes)
-        nothing = np.concatenate([np.zeros(count), np.log(share)])
-        before, after = (surprise(one)[0] - costs @ one**2 for one in (nothing, found))
-        found = found if len(y) * (before - after) > np.count_nonzero(found[:count]) else nothing
-    return Combination(found[:count] / scale, found[count:], 1 / (len(y) + 2))
+        prior = np.concatenate([np.zeros(count), np.log(share)])
+        before, after = (loss(one)[0] - penalties @ one**2 for one in (prior, fitted))
+        fitted = fitted if len(y) * (before - after) > np.count_nonzero(fitted[:count]) else prior
+    return Combination(fitted[:count] / scale, fitted[count:], 1 / (len(y) + 2))
 
 
 @dataclass(frozen=True, eq=False)
 class Combination:
-    """A slope for each attack and a shift for each class, and the share of answers expected to be plainly wrong.
+    """A fitted combination of attacks, mixed with the uniform distribution.
 
-    Where all examples were explained, the slopes have no end, and one more that is not would be an endless surprise;
-    that it may come is as likely as Laplace's rule says.
+    If the attacks are right on all fitted examples, the slopes grow without bound, and one wrong answer would have an
+    infinite loss. The mixture bounds the loss.
+
+    Args:
+        slopes: one for each attack.
+        shift: one for each class.
+        uniform: the weight of the uniform distribution, by Laplace's rule of succession: 1 / (examples + 2).
     """
 
     slopes: Array
     shift: Array
-    doubt: float
+    uniform: float
 
     def __call__(self, answers: Sequence[Array]) -> Array:
+        """Log-probabilities, (n, classes), from the answers of each attack."""
         x = sum(slope * _two_columns(one) for slope, one in zip(self.slopes, answers, strict=True))
-        sure = log_softmax(x + self.shift, axis=1)
-        log_q: Array = np.logaddexp(np.log1p(-self.doubt) + sure, np.log(self.doubt / len(self.shift)))
+        fitted = log_softmax(x + self.shift, axis=1)
+        log_q: Array = np.logaddexp(np.log1p(-self.uniform) + fitted, np.log(self.uniform / len(self.shift)))
         return log_q
 
 
 def _two_columns(answers: Array) -> Array:
-    """A score of a pair is the log-odds of a link."""
+    """The log-odds of a link as unnormalised log-probabilities of both classes, (n, 2)."""
     return answers if answers.ndim == 2 else np.stack([np.zeros(len(answers)), answers], axis=1)
 
 
-def _doubt_lower(lower: Estimate) -> str:
-    return "the attack is surer than it is right: the bound is below 0" if lower.high < 0 else ""
+def _doubt_of_lower_bound(lower: Estimate) -> str:
+    return "the attack is overconfident: the bound is below 0" if lower.high < 0 else ""
 
 
-def _doubt(vclub: Estimate, lower: Estimate, log_q: Array, share: Array) -> str:
-    """What can be checked of an upper bound."""
+def _doubt_of_vclub(vclub: Estimate, lower: Estimate, log_q: Array, share: Array) -> str:
+    """A failure of the upper bound that can be detected; empty if there is none."""
     if vclub.value < lower.value - 1e-9:
         return "it is below the lower bound"
     if vclub.value > -(share * np.log(share)).sum():
-        return "it is above the entropy, which is the better bound"
-    without_looking = -(log_q @ share)
-    largest = np.sort(without_looking)[-max(1, len(without_looking) // 100) :].sum()
-    if largest > 0.5 * without_looking.sum():
-        return "one example in a hundred decides it"
+        return "it is above the entropy, which is a better upper bound"
+    independent = -(log_q @ share)
+    largest = np.sort(independent)[-max(1, len(independent) // 100) :].sum()
+    if largest > 0.5 * independent.sum():
+        return "1 % of the examples contribute more than half of it"
     if np.allclose(log_q, log_q[0], atol=1e-3):
-        return "the attack gives every example the same answer, so its q tells nothing about z"
+        return "the attack gives every example the same answer"
     return ""

@@ -1,70 +1,35 @@
-"""The panel for link secrets: distances that need no training, and readers of pairs."""
+"""The panel for link secrets: distances, which need no training, and learners on pairs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import PCA
 
-from graphveil.auditing import learners
-from graphveil.auditing.attacks import WITH_FEATURES, Answers, Attack, Need, by_row, standardised, whitened
-from graphveil.auditing.learners import Learner, Rows, Taught, learn
+from graphveil.auditing import classifiers, learners, networks
+from graphveil.auditing.attacks import WITH_FEATURES, Answers, Attack, Need, by_row, standardised
+from graphveil.auditing.learners import Examples, Learner, Rows, learn
 from graphveil.auditing.metrics import Array, Integers
+from graphveil.auditing.pairs import DISTANCES, PairRows, Pairs, View, blocks, ends, geometry, whitened_ends
 from graphveil.auditing.secret import LinkSecret, Queries
 from graphveil.codes import distinct_codes
 from graphveil.codes.tables import cell_pairs, code_sizes
 
-Pairs = Integers
-Described = Callable[[Pairs], Rows]
-"""Rows of numbers about pairs."""
-View = Callable[[Rows], Described]
-AT_ONCE = 2**15
-TINY = 1e-300
-LEARNED = 40_000
-"""Known pairs that an attack learns from at most; with twice as many it took twice as long and read 0.1 points more."""
-QUICK = 30_000
-"""The same of the quick panel."""
-WIDE = 128
-"""Columns of z beyond which pairs are described by as many main directions of it, the distances by all."""
-
-
-def _centred(a: Rows) -> Rows:
-    centred: Rows = a - a.mean(axis=1, keepdims=True)
-    return centred
-
-
-def _length(a: Rows) -> Array:
-    """In float64, where the square of a small number is not 0 and of a large one not infinite."""
-    length: Array = np.linalg.norm(a.astype(np.float64), axis=1)
-    return length
-
-
-def _cosine(a: Rows, b: Rows) -> Array:
-    product = (a.astype(np.float64) * b).sum(axis=1)
-    distance: Array = 1 - product / np.maximum(_length(a) * _length(b), TINY)
-    return distance
-
-
-def _share(part: Rows, whole: Rows) -> Array:
-    return part.astype(np.float64) / np.maximum(whole, TINY, dtype=np.float64)
-
-
-DISTANCES: dict[str, Callable[[Rows, Rows], Array]] = {
-    "cosine": _cosine,
-    "correlation": lambda a, b: _cosine(_centred(a), _centred(b)),
-    "Euclidean": lambda a, b: _length(a - b),
-    "city block": lambda a, b: np.abs(a - b).sum(axis=1, dtype=np.float64),
-    "Chebyshev": lambda a, b: np.abs(a - b).max(axis=1).astype(np.float64),
-    "Bray-Curtis": lambda a, b: _share(np.abs(a - b).sum(axis=1), np.abs(a + b).sum(axis=1)),
-    "Canberra": lambda a, b: _share(np.abs(a - b), np.abs(a) + np.abs(b)).sum(axis=1),
-    "inner product": lambda a, b: -(a.astype(np.float64) * b).sum(axis=1),
-}
+MAX_KNOWN_PAIRS = 40_000
+"""Known pairs that an attack learns from at most; twice as many took twice the time and gained 0.1 points of AUC."""
+MAX_KNOWN_PAIRS_QUICK = 30_000
+"""The same for the quick panel."""
 
 
 @dataclass(frozen=True)
 class Distance:
-    """Linked nodes are near, or, if the validation part says so, far: the AUC is folded there and not on the test."""
+    """Predict a link where two rows are near; where they are far, if that has the higher AUC on the validation part.
+
+    Args:
+        measure: a key of `DISTANCES`.
+        cost: relative run time.
+        needs: what the attacker knows.
+    """
 
     measure: str
     cost: float = 0.1
@@ -72,62 +37,69 @@ class Distance:
 
     @property
     def name(self) -> str:
-        """As it stands in the table."""
+        """The name in tables and files."""
         return f"{self.measure} distance"
 
     def __call__(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:  # noqa: ARG002 - nothing is drawn
-        def nearness(pairs: Pairs) -> Array:
-            return np.concatenate([-DISTANCES[self.measure](z[u], z[v]) for u, v in _in_parts(pairs)])
+        """Attack the secret; see `Attack`."""
 
-        return by_row(folded(nearness, secret), z, secret)
+        def nearness(pairs: Pairs) -> Array:
+            return np.concatenate([-DISTANCES[self.measure](z[u], z[v]) for u, v in blocks(pairs)])
+
+        return by_row(oriented(nearness, secret), z, secret)
 
 
 @dataclass(frozen=True)
 class ClassifyPairs:
-    """Teach a learner the known pairs, and let it answer for the others.
+    """Fit a learner to the rows of the known pairs, and score the others by the log-odds of a link.
 
     Args:
-        views: of pairs; the better one is taken.
-        twice: class-matched pairs have a model of their own, that learned from such pairs.
-        at_most: known pairs to learn from, drawn at random.
+        name: of the attack.
+        learner: from the number of columns to the learner.
+        cost: relative run time.
+        views: from z to the rows of pairs; the best is chosen on the validation part.
+        separate_matched: whether class-matched pairs have a model of their own, fitted to class-matched known pairs.
+        max_known: known pairs to learn from at most; more are sampled.
+        needs: what the attacker knows.
     """
 
     name: str
     learner: Callable[[int], Learner]
     cost: float
     views: Sequence[View]
-    twice: bool = True
-    at_most: int = LEARNED
+    separate_matched: bool = True
+    max_known: int = MAX_KNOWN_PAIRS
     needs: tuple[Need, ...] = ("z", "secrets")
 
     def __call__(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:
+        """Attack the secret; see `Attack`."""
         answers = self._answers(z, secret, seed)
         on_rows_alone = "z" in self.needs and "known links" not in self.needs
         return by_row(answers, z, secret) if on_rows_alone else answers
 
     def _answers(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:
         views = [view(z) for view in self.views]
-        score = self._taught(views, secret.known, secret.val, seed)
+        score = self._fit(views, secret.known, secret.val, seed)
         val, test = score(secret.val.index), score(secret.test.index)
         if secret.matched is None:
             return Answers(val, test)
-        if self.twice:
-            score = self._taught(views, secret.matched.known, secret.matched.val, seed)
+        if self.separate_matched:
+            score = self._fit(views, secret.matched.known, secret.matched.val, seed)
         return Answers(val, test, score(secret.matched.val.index), score(secret.matched.test.index))
 
-    def _taught(self, views: Sequence[Described], known: Queries, val: Queries, seed: int) -> Callable[[Pairs], Array]:
-        """How pairs are scored."""
-        chosen = np.random.default_rng(seed).permutation(len(known.y))[: self.at_most]
+    def _fit(self, views: Sequence[PairRows], known: Queries, val: Queries, seed: int) -> Callable[[Pairs], Array]:
+        """Fit a model; returns the function that scores pairs."""
+        chosen = np.random.default_rng(seed).permutation(len(known.y))[: self.max_known]
         scaled, folds = [], []
         for rows in views:
             x = rows(known.index[:, chosen])
-            even = _Standardised(rows, x.mean(axis=0), np.maximum(x.std(axis=0), 1e-6))
-            scaled.append(even)
-            folds.append((Taught(even.of(x), known.y[chosen]), Taught(even(val.index), val.y)))
+            standard = _Standardised(rows, x.mean(axis=0), np.maximum(x.std(axis=0), 1e-6))
+            scaled.append(standard)
+            folds.append((Examples(standard.scale(x), known.y[chosen]), Examples(standard(val.index), val.y)))
         best, model = learn(self.learner(folds[0][0].x.shape[1]), folds, 2, seed)
 
         def score(pairs: Pairs) -> Array:
-            log_p = np.concatenate([model.log_probabilities(scaled[best](part)) for part in _in_parts(pairs)])
+            log_p = np.concatenate([model.log_probabilities(scaled[best](part)) for part in blocks(pairs)])
             log_odds: Array = log_p[:, 1] - log_p[:, 0]
             return log_odds
 
@@ -136,44 +108,59 @@ class ClassifyPairs:
 
 @dataclass(frozen=True, eq=False)
 class _Standardised:
-    """Rows about pairs, each column less its mean and divided by its deviation among the known pairs."""
+    """The rows of pairs, standardised with the mean and the standard deviation of the known pairs."""
 
-    rows: Described
+    rows: PairRows
     mean: Rows
     deviation: Rows
 
     def __call__(self, pairs: Pairs) -> Rows:
-        return self.of(self.rows(pairs))
+        return self.scale(self.rows(pairs))
 
-    def of(self, x: Rows) -> Rows:
-        even: Rows = (x - self.mean) / self.deviation
-        return even
+    def scale(self, x: Rows) -> Rows:
+        standard: Rows = (x - self.mean) / self.deviation
+        return standard
 
 
 @dataclass(frozen=True)
 class LabelAgreement:
-    """Do two nodes' classes, predicted from z, agree? Needs classes of other nodes, and no link at all."""
+    """Score a pair by the probability that both nodes have the same class, as predicted from z.
+
+    The attacker knows the classes of other nodes, and no link.
+
+    Args:
+        name: of the attack.
+        cost: relative run time.
+        needs: what the attacker knows.
+    """
 
     name: str = "agreement of predicted labels"
     cost: float = 1.5
     needs: tuple[Need, ...] = ("z", "labels")
 
     def __call__(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:
+        """Attack the secret; see `Attack`."""
         assert secret.labels is not None
         x = standardised(z)
-        known, val = (Taught(x[part.index], part.y) for part in secret.labels)
+        known, val = (Examples(x[part.index], part.y) for part in secret.labels)
         classes = int(max(known.y.max(), val.y.max())) + 1
-        _, model = learn(learners.logistic_regression(), [(known, val)], classes, seed)
-        share = np.exp(model.log_probabilities(x))
-        return by_row(_answers(lambda pairs: (share[pairs[0]] * share[pairs[1]]).sum(axis=1), secret), z, secret)
+        _, model = learn(classifiers.logistic_regression(), [(known, val)], classes, seed)
+        p = np.exp(model.log_probabilities(x))
+        return by_row(_answers(lambda pairs: (p[pairs[0]] * p[pairs[1]]).sum(axis=1), secret), z, secret)
 
 
 @dataclass(frozen=True)
 class CountPairs:
     """Score a pair by log( (links + s) / (non-links + s) ) of the known pairs with the same two distinct rows.
 
-    The non-links are counted among the known ones, or expected from how many nodes have each row; that, and s, is
-    chosen on the validation part.
+    The non-links are the known ones, or the number expected from how many nodes have each row. This and s are chosen on
+    the validation part.
+
+    Args:
+        name: of the attack.
+        cost: relative run time.
+        needs: what the attacker knows.
+        grid: values of s.
     """
 
     name: str = "table of distinct rows"
@@ -182,20 +169,24 @@ class CountPairs:
     grid: tuple[float, ...] = (0.5, 2.0, 8.0, 0.1)
 
     def __call__(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:  # noqa: ARG002 - nothing is drawn
+        """Attack the secret; see `Attack`."""
         codes, _ = distinct_codes(z)
-        answers, matched = self._counted(codes, secret.known, secret.val, secret.test), secret.matched
-        more = () if matched is None else self._counted(codes, matched.known, matched.val, matched.test)
+        answers, matched = self._scores(codes, secret.known, secret.val, secret.test), secret.matched
+        more = () if matched is None else self._scores(codes, matched.known, matched.val, matched.test)
         return Answers(*answers, *more)
 
-    def _counted(self, codes: Integers, known: Queries, val: Queries, test: Queries) -> tuple[Array, Array]:
+    def _scores(self, codes: Integers, known: Queries, val: Queries, test: Queries) -> tuple[Array, Array]:
         cells = [_unordered(codes, part.index) for part in (val, test)]
-        links, nonlinks = (_unordered(codes, known.index[:, known.y == linked]) for linked in (1, 0))
-        found = [_times(links, part) for part in cells]
+        links, nonlinks = (_unordered(codes, known.index[:, known.y == is_link]) for is_link in (1, 0))
+        linked = [_occurrences(links, part) for part in cells]
         expected = nonlinks.shape[1] / (len(codes) * (len(codes) - 1) / 2)
         sizes = code_sizes(codes, int(codes.max()) + 1)
-        bases = [[_times(nonlinks, part) for part in cells], [expected * cell_pairs(part, sizes) for part in cells]]
+        bases = [
+            [_occurrences(nonlinks, part) for part in cells],
+            [expected * cell_pairs(part, sizes) for part in cells],
+        ]
         scores = [
-            [np.log(have + s) - np.log(lack + s) for have, lack in zip(found, base, strict=True)]
+            [np.log(have + s) - np.log(lack + s) for have, lack in zip(linked, base, strict=True)]
             for base in bases
             for s in self.grid
         ]
@@ -203,8 +194,8 @@ class CountPairs:
         return on_val, on_test
 
 
-def folded(score: Callable[[Pairs], Array], secret: LinkSecret) -> Answers:
-    """A score of pairs, or minus it where the validation part says so."""
+def oriented(score: Callable[[Pairs], Array], secret: LinkSecret) -> Answers:
+    """A score of pairs as answers; its sign is changed if its AUC on the validation part is below 0.5."""
 
     def both(val: Queries, test: Queries) -> tuple[Array, Array]:
         on_val = score(val.index)
@@ -216,90 +207,78 @@ def folded(score: Callable[[Pairs], Array], secret: LinkSecret) -> Answers:
     return Answers(*both(secret.val, secret.test), *more)
 
 
-def ends(z: Rows) -> Described:
-    """Both ends beside each other."""
-    return _beside(standardised(z))
-
-
-def whitened_ends(z: Rows) -> Described:
-    """The same of z whitened."""
-    return _beside(whitened(z))
-
-
-def geometry(z: Rows) -> Described:
-    """|a - b|, a * b, a + b and the distances, of z as it is and whitened too; which end is first does not matter."""
-    even, white = standardised(z), whitened(z)
-    narrow = z.shape[1] <= WIDE
-    main = even if narrow else standardised(PCA(WIDE, random_state=0).fit_transform(even))
-
-    def rows(pairs: Pairs) -> Rows:
-        a, b = main[pairs[0]], main[pairs[1]]
-        columns = [np.abs(a - b), a * b, a + b]
-        if narrow:  # else the main directions are whitened already
-            a, b = white[pairs[0]], white[pairs[1]]
-            columns += [np.abs(a - b), a * b]
-        for each in (even, white, z):
-            columns += [measure(each[pairs[0]], each[pairs[1]])[:, None] for measure in DISTANCES.values()]
-        return np.concatenate(columns, axis=1, dtype=np.float32)
-
-    return lambda pairs: np.concatenate([rows(part) for part in _in_parts(pairs)])
-
-
 def panel(secret: LinkSecret) -> list[Attack]:
     """All attacks on the links, the cheapest first."""
-    found: list[Attack] = [Distance(measure) for measure in DISTANCES]
+    attacks: list[Attack] = [Distance(measure) for measure in DISTANCES]
     if secret.labels is not None:
-        found.append(LabelAgreement())
+        attacks.append(LabelAgreement())
     return [
-        *found,
-        ClassifyPairs("bilinear", lambda _: learners.bilinear(), 5.0, (ends, whitened_ends)),
-        ClassifyPairs("pair-MLP", lambda _: learners.mlp(), 6.0, (geometry,)),
-        ClassifyPairs("boosted trees on pairs", lambda _: learners.trees(), 7.0, (geometry,)),
+        *attacks,
+        ClassifyPairs("bilinear", lambda _: networks.bilinear(), 5.0, (ends, whitened_ends)),
+        ClassifyPairs("pair-MLP", lambda _: networks.mlp(), 6.0, (geometry,)),
+        ClassifyPairs("boosted trees on pairs", lambda _: classifiers.trees(), 7.0, (geometry,)),
     ]
 
 
 def on_encoders() -> list[Attack]:
-    """For encoders and features beside which the embeddings are seen, whose strongest attack is all that matters."""
+    """The attacks on controls, of which only the strongest is reported."""
     return [
         *(Distance(measure) for measure in DISTANCES),
-        ClassifyPairs("pair-MLP", lambda _: learners.mlp(), 6.0, (geometry,), twice=False),
-        ClassifyPairs("boosted trees on pairs", lambda _: learners.trees(), 7.0, (geometry,), twice=False),
+        ClassifyPairs("pair-MLP", lambda _: networks.mlp(), 6.0, (geometry,), separate_matched=False),
+        ClassifyPairs(
+            "boosted trees on pairs", lambda _: classifiers.trees(), 7.0, (geometry,), separate_matched=False
+        ),
     ]
 
 
 def quick() -> list[Attack]:
-    """For sweeps: distances, a bilinear and a bent reader."""
+    """The quick panel, for sweeps: distances, a bilinear model and a network."""
     return [
         *(Distance(measure) for measure in DISTANCES),
-        ClassifyPairs("bilinear", lambda _: learners.bilinear(), 3.0, (ends,), twice=False, at_most=QUICK),
-        ClassifyPairs("pair-MLP", lambda _: learners.one_mlp(), 6.0, (geometry,), twice=False, at_most=QUICK),
+        ClassifyPairs(
+            "bilinear",
+            lambda _: networks.bilinear(),
+            3.0,
+            (ends,),
+            separate_matched=False,
+            max_known=MAX_KNOWN_PAIRS_QUICK,
+        ),
+        ClassifyPairs(
+            "pair-MLP",
+            lambda _: networks.untuned_mlp(),
+            6.0,
+            (geometry,),
+            separate_matched=False,
+            max_known=MAX_KNOWN_PAIRS_QUICK,
+        ),
     ]
 
 
 def counting() -> list[Attack]:
-    """For an embedding with few distinct rows: read the links off a table of known pairs by their two rows."""
+    """The attack on an embedding with few distinct rows: counts of the known pairs by their two rows."""
     return [CountPairs()]
 
 
 def with_features() -> list[Attack]:
-    """Attackers who hold z and the features, for rows that are both beside each other."""
+    """The attacks on z and the features side by side."""
     needs: tuple[Need, ...] = ("z", "secrets", "features")
     return [
-        ClassifyPairs(f"{name}{WITH_FEATURES}", learner, cost, (geometry,), twice=False, needs=needs)
+        ClassifyPairs(f"{name}{WITH_FEATURES}", learner, cost, (geometry,), separate_matched=False, needs=needs)
         for name, learner, cost in (
-            ("pair-MLP", lambda _: learners.mlp(), 12.0),
-            ("boosted trees on pairs", lambda _: learners.trees(), 14.0),
+            ("pair-MLP", lambda _: networks.mlp(), 12.0),
+            ("boosted trees on pairs", lambda _: classifiers.trees(), 14.0),
         )
     ]
 
 
 def as_link_attacks(name: str, estimators: Sequence[Any]) -> list[Attack]:
-    """Any scikit-learn classifiers, tuned over, on the geometry of pairs."""
-    return [ClassifyPairs(f"{name} on pairs", lambda _: learners.Sklearn(estimators), 7.0, (geometry,))]
+    """scikit-learn classifiers as attacks, on the geometry of pairs.
 
-
-def _beside(x: Rows) -> Described:
-    return lambda pairs: np.concatenate([x[pairs[0]], x[pairs[1]]], axis=1)
+    Args:
+        name: of the attack.
+        estimators: with `predict_proba`; the best is chosen on the validation part.
+    """
+    return [ClassifyPairs(f"{name} on pairs", lambda _: classifiers.Sklearn(estimators), 7.0, (geometry,))]
 
 
 def _unordered(codes: Integers, pairs: Pairs) -> Pairs:
@@ -307,11 +286,11 @@ def _unordered(codes: Integers, pairs: Pairs) -> Pairs:
     return np.sort(codes[pairs], axis=0)
 
 
-def _times(cells: Pairs, asked: Pairs) -> Array:
-    """How often each of the asked cells is among `cells`, both (2, n)."""
-    width = max(cells.max(initial=0), asked.max(initial=0)) + 1
+def _occurrences(cells: Pairs, queries: Pairs) -> Array:
+    """How often each query occurs among `cells`, (n,); both are (2, n)."""
+    width = max(cells.max(initial=0), queries.max(initial=0)) + 1
     numbers, counts = np.unique(cells[0] * width + cells[1], return_counts=True)
-    wanted = asked[0] * width + asked[1]
+    wanted = queries[0] * width + queries[1]
     place = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
     times: Array = np.where(numbers[place] == wanted, counts[place], 0).astype(np.float64)
     return times
@@ -322,7 +301,3 @@ def _answers(score: Callable[[Pairs], Array], secret: LinkSecret) -> Answers:
     if secret.matched is None:
         return Answers(val, test)
     return Answers(val, test, score(secret.matched.val.index), score(secret.matched.test.index))
-
-
-def _in_parts(pairs: Pairs) -> list[Pairs]:
-    return [pairs[:, start : start + AT_ONCE] for start in range(0, pairs.shape[1], AT_ONCE)]

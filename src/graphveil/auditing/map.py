@@ -1,4 +1,4 @@
-"""A picture of embeddings on a plane, each point coloured by its secret: for people who would rather look than read."""
+"""A two-dimensional map of embeddings, with the secret of each point."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,14 +13,18 @@ POINTS, FEWEST = 300, 5
 
 
 def draw(secret: Secret, z: np.ndarray, before: np.ndarray | None = None, seed: int = 0) -> Mapping[str, Any] | None:
-    """Up to 300 test examples of a secret as t-SNE places them: nodes, or pairs by their differences and products.
+    """Map up to 300 test examples by t-SNE: nodes, or pairs by the difference and the product of their rows.
 
-    None where there are too few to draw.
+    The map shows secrets, so it is only for people who may see them.
 
     Args:
-        before: other embeddings of the same nodes, drawn beside, such as an unprotected encoder's.
+        secret: with the test examples.
+        z: embeddings, (num_nodes, channels).
+        before: other embeddings of the same nodes for a second map, such as those of an unprotected encoder.
+        seed: of the sample and of t-SNE.
 
-    The picture shows secrets: it is for those who may see them.
+    Returns:
+        The coordinates and classes of the points; None with too few test examples.
     """
     if len(secret.test.y) < FEWEST:
         return None
@@ -45,8 +49,8 @@ def _view(secret: Secret, z: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
 
 def _plane(x: np.ndarray, seed: int) -> dict[str, list[float]]:
-    scaled = standardised(np.pad(x, ((0, 0), (0, max(0, 2 - x.shape[1])))))  # a plane wants two columns to begin with
-    # exact ties, as collapsed embeddings have, would divide by zero inside
+    scaled = standardised(np.pad(x, ((0, 0), (0, max(0, 2 - x.shape[1])))))  # the PCA at the start needs two columns
+    # exact ties, as in collapsed embeddings, would divide by zero in t-SNE
     jitter = 1e-6 * np.random.default_rng(seed).standard_normal(scaled.shape)
     perplexity = min(30.0, (len(x) - 1) / 3)
     placed = TSNE(init="pca", perplexity=perplexity, random_state=seed, n_jobs=1).fit_transform(scaled + jitter)

@@ -1,17 +1,17 @@
-"""What raw scores say, with 95 % intervals: pure functions of an attack's answers.
+"""Metrics of an attack's answers, with 95 % intervals: pure functions.
 
 | metric | interval |
 |---|---|
-| accuracy, and its gain over the most frequent class | Wilson |
+| accuracy, and its gain over the largest class | Wilson |
 | accuracy in a group | Clopper and Pearson, exact at any level |
-| difference of two shares | that of both shares, combined as by Newcombe (1998, method 10) |
+| difference of two shares | that of both shares, combined by method 10 of Newcombe (1998) |
 | balanced accuracy, macro-F1 | bootstrap within each class |
 | AUC | DeLong's placements on the logit scale, with the covariance of pairs that share a node |
-| difference of two AUCs | the same of the differences of the placements, on the scale of the AUC |
-| average precision, TPR at an FPR | bootstrap of the pairs, widened as sharing nodes widens the AUC's |
+| difference of two AUCs | the same for the differences of the placements, on the scale of the AUC |
+| average precision, TPR at an FPR | bootstrap of the pairs, widened by the same factor as the interval of the AUC |
 
-Pairs are not independent: a hub is an end of many. An interval that forgets this is too short, and finds a leak in
-noise more often than it says.
+Pairs are not independent, because a hub is an end of many. An interval that ignores this is too short, and reports
+leaks in noise more often than stated.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,23 +55,40 @@ class Estimate:
 
 
 def wilson(hits: float, count: int) -> Estimate:
-    """A share of `count` independent trials."""
+    """A share of independent trials, with Wilson's interval.
+
+    Args:
+        hits: successful trials.
+        count: all trials.
+    """
     share, z2 = hits / count, Z95**2
     centre = (share + z2 / (2 * count)) / (1 + z2 / count)
     half = Z95 / (1 + z2 / count) * np.sqrt(share * (1 - share) / count + z2 / (4 * count**2))
     return Estimate(share, max(0.0, float(centre - half)), min(1.0, float(centre + half)))
 
 
-def exact_share(hits: int, count: int, tail: float = TAIL) -> Estimate:
-    """A share of `count` independent trials; each end is wrong with probability `tail` at most."""
+def clopper_pearson(hits: int, count: int, tail: float = TAIL) -> Estimate:
+    """A share of independent trials, with the exact interval of Clopper and Pearson.
+
+    Args:
+        hits: successful trials.
+        count: all trials.
+        tail: the largest probability that the true share is above the interval, and that it is below.
+    """
     low = float(betaincinv(hits, count - hits + 1, tail)) if hits else 0.0
     high = float(betaincinv(hits + 1, count - hits, 1 - tail)) if hits < count else 1.0
     return Estimate(hits / count, low, high)
 
 
 def share_difference(hits: tuple[int, int], count: tuple[int, int], tail: float = TAIL) -> Estimate:
-    """The share of a first sample minus that of a second, independent one."""
-    one, other = (exact_share(*sample, tail) for sample in zip(hits, count, strict=True))
+    """The share of a first sample minus the share of a second, independent one.
+
+    Args:
+        hits: successful trials of both.
+        count: all trials of both.
+        tail: error of the interval on either side.
+    """
+    one, other = (clopper_pearson(*sample, tail) for sample in zip(hits, count, strict=True))
     value = one.value - other.value
     below = np.hypot(one.value - one.low, other.high - other.value)
     above = np.hypot(one.high - one.value, other.value - other.low)
@@ -79,65 +96,89 @@ def share_difference(hits: tuple[int, int], count: tuple[int, int], tail: float 
 
 
 def mean(values: Array, index: Integers | None = None) -> Estimate:
-    """The mean of one value an example; `index` (2, n) names the nodes of examples that are pairs."""
+    """The mean over examples, with a normal interval.
+
+    Args:
+        values: one for each example, (n,).
+        index: the nodes of examples that are pairs, (2, n).
+    """
     centre = float(values.mean())
     spread = Z95 * np.sqrt(_variance((values - centre) / len(values), index))
     return Estimate(centre, centre - float(spread), centre + float(spread))
 
 
-def largest_of(estimates: Sequence[Estimate], influences: Sequence[Array], index: Integers | None = None) -> float:
-    """The upper end of the largest of several values: none of the true ones lies above it, in 97.5 of 100 cases.
+def upper_bound_over_all(
+    estimates: Sequence[Estimate], influences: Sequence[Array], index: Integers | None = None
+) -> float:
+    """A simultaneous upper bound: with 97.5 % confidence, none of the true values is above it.
 
-    The errors of attacks on the same examples go together; how far the largest of them reaches is drawn from a normal
-    distribution with their covariance.
+    The errors of attacks on the same examples are correlated. The largest error is simulated from a normal distribution
+    with their covariance.
 
     Args:
-        influences: how much each example moves each value, (n,) each. index: (2, n) where examples are pairs.
+        estimates: of the values.
+        influences: of each example on each value, (n,) each.
+        index: the nodes of examples that are pairs, (2, n).
     """
     spread, correlation = _joint_errors(np.stack(influences), index)
     size, axes = np.linalg.eigh(correlation)
     errors = np.random.default_rng(0).standard_normal((DRAWS, len(size))) @ (axes * np.sqrt(np.maximum(size, 0))).T
-    reach = float(np.quantile(errors.max(axis=1), 0.975))
-    ends = [one.value + reach * wide for one, wide in zip(estimates, spread, strict=True)]
-    return float(min(1.0, max(*ends, *(one.high for one in estimates))))
+    largest = float(np.quantile(errors.max(axis=1), 0.975))
+    bounds = [one.value + largest * error for one, error in zip(estimates, spread, strict=True)]
+    return float(min(1.0, max(*bounds, *(one.high for one in estimates))))
 
 
 # ----- node secrets ---------------------------------------------------------------------------------------------------
 
 
 def accuracy(log_p: Array, y: Integers) -> Estimate:
-    """The share of examples whose most probable class is theirs; from (n, classes)."""
+    """The share of examples whose most probable class is the true one.
+
+    Args:
+        log_p: (n, classes).
+        y: true classes, (n,).
+    """
     return wilson(float((log_p.argmax(axis=1) == y).sum()), len(y))
 
 
 def balanced_accuracy(log_p: Array, y: Integers) -> Estimate:
-    """The mean over the classes of the share that is found; from (n, classes).
+    """The mean over the classes of their recall.
 
-    Resampled within the classes; a class that is always found, or never, is as unsure as the rule of three says.
+    The interval is a bootstrap within the classes. A recall of 0 or 1 is replaced there by Laplace's estimate, because
+    otherwise a small class would have no uncertainty.
+
+    Args:
+        log_p: (n, classes).
+        y: true classes, (n,).
     """
-    right = log_p.argmax(axis=1) == y
+    correct = log_p.argmax(axis=1) == y
     classes, place = np.unique(y, return_inverse=True)
-    size, found = np.bincount(place), np.bincount(place, weights=right)
-    share = found / size
-    unsure = np.clip(share, 1 / (size + 2), 1 - 1 / (size + 2))  # Laplace's: nothing is certain from a few
-    resampled = np.random.default_rng(0).binomial(size, unsure, (RESAMPLES, len(classes))) / size
+    size, hits = np.bincount(place), np.bincount(place, weights=correct)
+    share = hits / size
+    smoothed = np.clip(share, 1 / (size + 2), 1 - 1 / (size + 2))
+    resampled = np.random.default_rng(0).binomial(size, smoothed, (RESAMPLES, len(classes))) / size
     low, high = np.quantile(resampled.mean(axis=1), [0.025, 0.975])
     value = float(share.mean())
     return Estimate(value, min(float(low), value), max(float(high), value))
 
 
 def macro_f1(log_p: Array, y: Integers) -> Estimate:
-    """The mean over the classes of 2 hits / (examples + guesses); resampled within the classes."""
-    guess, classes = log_p.argmax(axis=1), log_p.shape[1]
+    """The mean over the classes of F1 = 2 hits / (examples + predictions), with a bootstrap within the classes.
+
+    Args:
+        log_p: (n, classes).
+        y: true classes, (n,).
+    """
+    predicted, classes = log_p.argmax(axis=1), log_p.shape[1]
     random = np.random.default_rng(0)
-    hits, guesses = np.zeros((RESAMPLES + 1, classes)), np.zeros((RESAMPLES + 1, classes))
+    hits, predictions = np.zeros((RESAMPLES + 1, classes)), np.zeros((RESAMPLES + 1, classes))
     size = np.bincount(y, minlength=classes)
     for c in np.flatnonzero(size):
-        named, times = np.unique(guess[y == c], return_counts=True)
+        named, times = np.unique(predicted[y == c], return_counts=True)
         counts = np.concatenate([times[None], random.multinomial(size[c], times / size[c], RESAMPLES)])
-        guesses[:, named] += counts
+        predictions[:, named] += counts
         hits[:, c] = counts[:, named == c].sum(axis=1)
-    f1 = (2 * hits / np.maximum(size + guesses, 1))[:, size > 0].mean(axis=1)
+    f1 = (2 * hits / np.maximum(size + predictions, 1))[:, size > 0].mean(axis=1)
     low, high = np.quantile(f1[1:], [0.025, 0.975])
     return Estimate(float(f1[0]), min(float(low), float(f1[0])), max(float(high), float(f1[0])))
 
@@ -146,15 +187,17 @@ def macro_f1(log_p: Array, y: Integers) -> Estimate:
 
 
 def auc(score: Array, y: Integers, pairs: Integers, tail: float = TAIL) -> Estimate:
-    """The share of (link, non-link) pairs in the right order, ties counted half.
+    """The area under the ROC curve: the share of (link, non-link) pairs in the right order; ties count half.
 
     Args:
-        pairs: (2, n), so that the interval counts shared nodes.
+        score: of each pair, (n,).
+        y: 1 for links and 0 for non-links, (n,).
+        pairs: (2, n); the interval takes account of shared nodes.
         tail: error of the interval on either side.
     """
     value, influence = placements(score, y)
     if value in (0.0, 1.0):
-        # the rule of three: what was not seen once in n trials; of a narrower error, more than three
+        # the rule of three for an event that was not seen in n trials; with a smaller tail, more than three
         unseen = max(3.0, -np.log(2 * tail)) / min((y == 1).sum(), (y == 0).sum())
         return Estimate(value, max(0.0, value - unseen), min(1.0, value + unseen))
     spread = ndtri(1 - tail) * np.sqrt(_variance(influence, pairs)) / (value * (1 - value))
@@ -163,10 +206,13 @@ def auc(score: Array, y: Integers, pairs: Integers, tail: float = TAIL) -> Estim
 
 
 def auc_difference(score: Array, other: Array, y: Integers, pairs: Integers) -> Estimate:
-    """The AUC of one score minus that of another for the same pairs; the interval counts shared nodes.
+    """The AUC of one score minus the AUC of another for the same pairs.
 
     Args:
-        pairs: (2, n).
+        score: of each pair, (n,).
+        other: the other score, (n,).
+        y: 1 for links and 0 for non-links, (n,).
+        pairs: (2, n); the interval takes account of shared nodes.
     """
     (value, influence), (other_value, other_influence) = placements(score, y), placements(other, y)
     difference = value - other_value
@@ -175,7 +221,13 @@ def auc_difference(score: Array, other: Array, y: Integers, pairs: Integers) -> 
 
 
 def precision_and_rates(score: Array, y: Integers, pairs: Integers) -> dict[str, Estimate]:
-    """Average precision, and the true-positive rate at two false-positive rates, where there are enough non-links."""
+    """The average precision, and the true-positive rate at 1 % and 0.1 % false positives if there are enough non-links.
+
+    Args:
+        score: of each pair, (n,).
+        y: 1 for links and 0 for non-links, (n,).
+        pairs: (2, n).
+    """
     influence = placements(score, y)[1]
     alone = _variance(influence, None)
     widen = np.sqrt(_variance(influence, pairs) / alone) if alone else 1.0
@@ -187,11 +239,13 @@ def precision_and_rates(score: Array, y: Integers, pairs: Integers) -> dict[str,
 
 
 def placements(score: Array, y: Integers) -> tuple[float, Array]:
-    """The AUC, and how much each pair moves it."""
+    """The AUC, and the influence of each pair on it, (n,)."""
     links = y == 1
     m, n = int(links.sum()), int((~links).sum())
     ranks = rankdata(score)
-    placement = np.empty(len(score))  # of a link: non-links below it; of a non-link: links above it; both as shares
+    placement = np.empty(
+        len(score)
+    )  # of a link: the share of non-links below it; of a non-link: the share of links above it
     placement[links] = (ranks[links] - rankdata(score[links])) / n
     placement[~links] = 1 - (ranks[~links] - rankdata(score[~links])) / m
     value = float(placement[links].mean())
@@ -199,9 +253,9 @@ def placements(score: Array, y: Integers) -> tuple[float, Array]:
 
 
 def _variance(influence: Array, pairs: Integers | None) -> float:
-    """The variance of a sum, where those that share a node may go together (Fafchamps and Gubert, 2007).
+    """The variance of a sum whose terms are correlated if they share a node (Fafchamps and Gubert, 2007).
 
-    The sum over pairs of pairs that share a node is a sum of squares over nodes, so it costs no more than the pairs.
+    The sum over pairs of terms that share a node is a sum of squares over nodes, so its cost is linear.
     """
     alone = float(np.square(influence).sum())
     if pairs is None:
@@ -211,7 +265,7 @@ def _variance(influence: Array, pairs: Integers | None) -> float:
 
 
 def _joint_errors(influences: Array, pairs: Integers | None) -> tuple[Array, Array]:
-    """The standard errors of several sums, and how they go together, from (sums, n); as `_variance` has them."""
+    """The standard errors of several sums, (sums,), and their correlation, (sums, sums); computed as in `_variance`."""
     covariance: Array = influences @ influences.T
     variance = np.diag(covariance)
     if pairs is not None:
@@ -227,9 +281,11 @@ def _bootstrap(statistic: Callable[[Array, Array], Array], score: Array, y: Inte
     """Resample links among links and non-links among non-links.
 
     Args:
-        statistic: from the links found and the non-links taken for one down to each threshold, (resamples, thresholds),
-            to a value a resample.
-        widen: the factor that shared nodes widen an interval by.
+        statistic: from the true and the false positives at each threshold, (resamples, thresholds), to one value for
+            each resample.
+        score: of each pair, (n,).
+        y: 1 for links and 0 for non-links, (n,).
+        widen: the factor by which shared nodes widen the interval.
     """
     order = np.argsort(-score, kind="stable")
     last_of_ties = np.append(np.diff(score[order]) != 0, True)
@@ -237,14 +293,14 @@ def _bootstrap(statistic: Callable[[Array, Array], Array], score: Array, y: Inte
     random = np.random.default_rng(0)
 
     def value(weights: Array) -> Array:
-        found = np.cumsum(np.where(links, weights, 0.0), axis=1)[:, last_of_ties]
-        wrong = np.cumsum(np.where(links, 0.0, weights), axis=1)[:, last_of_ties]
-        return statistic(found, wrong)
+        true_positives = np.cumsum(np.where(links, weights, 0.0), axis=1)[:, last_of_ties]
+        false_positives = np.cumsum(np.where(links, 0.0, weights), axis=1)[:, last_of_ties]
+        return statistic(true_positives, false_positives)
 
     resampled = []
-    at_once = max(1, 2_000_000 // len(score))  # keeps a block in the cache, and memory small
-    for start in range(0, RESAMPLES, at_once):
-        weights = np.empty((min(at_once, RESAMPLES - start), len(score)))
+    block = max(1, 2_000_000 // len(score))  # fits into the processor's cache
+    for start in range(0, RESAMPLES, block):
+        weights = np.empty((min(block, RESAMPLES - start), len(score)))
         for kind in (links, ~links):
             count = int(kind.sum())
             weights[:, kind] = random.multinomial(count, np.full(count, 1 / count), size=len(weights))
@@ -258,15 +314,15 @@ def _bootstrap(statistic: Callable[[Array, Array], Array], score: Array, y: Inte
     )
 
 
-def _average_precision(found: Array, wrong: Array) -> Array:
-    """Precision at every threshold, weighted by the recall it adds."""
-    precision = found / np.maximum(found + wrong, 1e-12)
-    result: Array = (np.diff(found, axis=1, prepend=0) * precision).sum(axis=1) / np.maximum(found[:, -1], 1e-12)
+def _average_precision(true: Array, false: Array) -> Array:
+    """The precision at each threshold, weighted by the recall that it adds; from true and false positives."""
+    precision = true / np.maximum(true + false, 1e-12)
+    result: Array = (np.diff(true, axis=1, prepend=0) * precision).sum(axis=1) / np.maximum(true[:, -1], 1e-12)
     return result
 
 
-def _tpr(found: Array, wrong: Array, rate: float) -> Array:
-    """The largest share of links found while no more than `rate` of the non-links is taken for one."""
-    allowed = wrong <= rate * wrong[:, -1:] + 1e-9
-    result: Array = np.where(allowed, found, 0).max(axis=1) / np.maximum(found[:, -1], 1e-12)
+def _tpr(true: Array, false: Array, rate: float) -> Array:
+    """The largest true-positive rate with a false-positive rate of at most `rate`; from true and false positives."""
+    allowed = false <= rate * false[:, -1:] + 1e-9
+    result: Array = np.where(allowed, true, 0).max(axis=1) / np.maximum(true[:, -1], 1e-12)
     return result

@@ -1,10 +1,10 @@
-"""What an attacker knows and what it is asked, taken from the split once and never built inline.
+"""The known secrets of an attacker and the queries to it, taken from the split.
 
-A node secret is known for 20 nodes a class (*few*) or for every node outside the test part (*all*). A link secret is
-known for the training links. Attacks are tuned and compared on known examples that they did not learn from, and scored
-on the test part. Of nodes this is cross-validation over all that an attacker may know. Of links it is the split's own
-validation part, since links that messages passed along may be easier to tell. Beyond the sizes below a seeded sample is
-taken, and the audit says so.
+A node secret is known for 20 nodes per class (*few*) or for all nodes outside the test part (*all*). A link secret is
+known for the training links. Attacks are tuned and compared on a validation part, and scored on the test part. The
+validation part of a node secret is by cross-validation over all known nodes. That of a link secret is the validation
+part of the split, because links that messages passed along can be easier to predict. Parts larger than the limits below
+are sampled, and the audit notes it.
 """
 
 import math
@@ -27,39 +27,51 @@ from graphveil.errors import GraphveilError
 from graphveil.randomness import generator, stream
 
 MAX_KNOWN = 40_000
-"""Nodes, or links, that an attack learns from at most."""
+"""Nodes or links that an attack learns from at most."""
 MAX_QUERIES = 20_000
-"""Nodes, or links, that an attack is asked about at most; as many non-links."""
+"""Queried nodes at most; of pairs, links at most and non-links at most."""
 FEW = 20
+"""Known nodes per class of an attacker who knows few secrets."""
 FOLDS = 4
-"""Parts of the known nodes; each is in turn what attacks are compared on."""
-QUICK = 10_000
-"""Nodes that a quick look learns from at most."""
-ENOUGH = 8_000
-"""Nodes that are enough to compare attacks on: where a part of the folds has so many, no more are held out."""
+"""Folds of the known nodes."""
+MAX_KNOWN_QUICK = 10_000
+"""Nodes that the quick panel learns from at most."""
+MIN_VALIDATION = 8_000
+"""Once the folds that are held out have this many nodes, no further fold is held out."""
 
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """Nodes (n,) or pairs (2, n), and their classes (n,)."""
+    """Nodes or pairs, and their classes.
+
+    Args:
+        index: nodes, (n,), or pairs, (2, n).
+        y: classes, (n,); of pairs, 1 for a link and 0 for a non-link.
+    """
 
     index: Integers
     y: Integers
 
     def concat(self, other: "Queries") -> "Queries":
-        """Both together."""
+        """These queries, followed by others."""
         return Queries(np.concatenate([self.index, other.index], axis=-1), np.concatenate([self.y, other.y]))
 
 
 @dataclass(frozen=True, eq=False)
 class NodeSecret:
-    """A class of every node.
+    """A secret class of every node.
 
     Args:
-        known: what an attacker of either knowledge may learn from.
-        fold: which of `FOLDS` parts each node of `known["all"]` is in; every part has its share of each class.
-        compared: folds that attacks are compared on: each is in turn held out, and the others are learned from.
+        name: of the secret.
+        num_nodes: of the graph.
+        num_classes: of the secret.
+        known: the known nodes of an attacker who knows few secrets, and of one who knows all.
+        fold: the stratified fold of each node of `known["all"]`, from 0 to `FOLDS` - 1.
+        val_folds: the number of folds that are held out, one at a time, for validation.
+        test: the queried nodes.
         links: the public graph, (2, links).
+        class_names: of the classes 0, 1, ...
+        notes: on samples that were drawn.
     """
 
     name: str
@@ -67,7 +79,7 @@ class NodeSecret:
     num_classes: int
     known: dict[Knowledge, Queries]
     fold: Integers
-    compared: int
+    val_folds: int
     test: Queries
     links: Integers
     class_names: Sequence[str]
@@ -75,42 +87,48 @@ class NodeSecret:
 
     @property
     def chance(self) -> float:
-        """The accuracy to be expected of naming the most frequent class: its share among all nodes.
+        """The chance level: the share of the most frequent class among all nodes.
 
-        Its share among the test nodes would be a number as uncertain as an attack's reading, and an interval of that
-        reading would miss it far more often than once in twenty.
+        Its share among the test nodes would be as uncertain as the accuracy of an attack, and the interval of that
+        accuracy would miss it far more often than in 5 % of cases.
         """
         every = np.concatenate([self.known["all"].y, self.test.y])
         return float(np.bincount(every).max() / len(every))
 
     def quick(self) -> "NodeSecret":
-        """The same for a quick look: fewer nodes are known, and one fold is enough."""
+        """The same secret for the quick panel: with fewer known nodes, and one fold held out."""
         every = self.known["all"]
         chosen = np.arange(len(every.y))
-        if len(every.y) > QUICK:
-            chosen = np.sort(np.random.default_rng(0).permutation(chosen)[:QUICK])
+        if len(every.y) > MAX_KNOWN_QUICK:
+            chosen = np.sort(np.random.default_rng(0).permutation(chosen)[:MAX_KNOWN_QUICK])
         known = self.known | {"all": Queries(every.index[chosen], every.y[chosen])}
-        return replace(self, known=known, fold=self.fold[chosen], compared=1)
+        return replace(self, known=known, fold=self.fold[chosen], val_folds=1)
 
     @cached_property
     def held_out(self) -> list[tuple[Queries, Queries]]:
-        """Of each fold that attacks are compared on: the nodes to learn from, and those held out."""
+        """For each validation fold: the nodes to learn from, and the nodes that are held out."""
         every = self.known["all"]
 
         def part(chosen: NDArray[np.bool_]) -> Queries:
             return Queries(every.index[chosen], every.y[chosen])
 
-        return [(part(self.fold != number), part(self.fold == number)) for number in range(self.compared)]
+        return [(part(self.fold != number), part(self.fold == number)) for number in range(self.val_folds)]
 
     @cached_property
     def val(self) -> Queries:
-        """All nodes that are held out once, fold by fold."""
+        """The validation part: all held-out nodes, fold by fold."""
         return reduce(Queries.concat, (held for _, held in self.held_out))
 
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """Links beside non-links of the same two classes: to learn from, to tune on, to be scored on."""
+    """Class-matched pairs: links, and non-links between nodes of the same two classes.
+
+    Args:
+        known: to learn from.
+        val: to tune on.
+        test: to be scored on.
+    """
 
     known: Queries
     val: Queries
@@ -122,10 +140,14 @@ class LinkSecret:
     """Whether two nodes are linked.
 
     Args:
-        matched: the same three parts where, for as many links as can be, each link stands beside a non-link between
-            nodes of the same two classes; None where too few classes are known.
-        classes: what the classes are: of the utility, if it has some, else the labels; -1 where unknown.
+        num_nodes: of the graph.
+        known: pairs to learn from, as many non-links as links.
+        val: pairs to tune on.
+        test: the queried pairs.
+        matched: the class-matched pairs of the same three parts; None if too few classes are known.
+        classes: (num_nodes,), the classes of the utility or else the labels, -1 where unknown; None without any.
         labels: nodes whose class an attacker knows, to learn from and to tune on.
+        notes: on samples that were drawn.
     """
 
     num_nodes: int
@@ -146,23 +168,30 @@ Secret = NodeSecret | LinkSecret
 
 
 def node_secret(graph: Data, split: Split, name: str, seed: int) -> NodeSecret:
-    """The roles of a node attribute, unknown values left out."""
+    """Take the known nodes and the queries of a node secret from the split; unknown values are left out.
+
+    Args:
+        graph: with the attribute.
+        split: whose test nodes are queried.
+        name: "labels" or the name of a node attribute.
+        seed: of the samples and the folds.
+    """
     y = node_classes(graph, name).cpu().numpy()
     notes: list[str] = []
 
-    def part(what: str, nodes: torch.Tensor, limit: int) -> Queries:
+    def part(role: str, nodes: torch.Tensor, limit: int) -> Queries:
         index = nodes.cpu().numpy()
         index = index[y[index] != UNKNOWN]
         if len(index) == 0:
-            raise GraphveilError(f"{name!r} is known for none of the {what} nodes: fill in more values.")
-        index = _sample(index, limit, f"{what} nodes", notes, seed)
+            raise GraphveilError(f"{name!r} is known for none of the {role} nodes: fill in more values.")
+        index = _sample(index, limit, f"{role} nodes", notes, seed)
         return Queries(index, y[index])
 
     test = part("test", split.test_nodes, MAX_QUERIES)
     every = torch.arange(len(y))
     known = part("known", every[~torch.isin(every, split.test_nodes)], MAX_KNOWN)
     if len(np.unique(known.y)) < 2:
-        raise GraphveilError(f"{name!r} has one class only among the known nodes: there is nothing to tell apart.")
+        raise GraphveilError(f"{name!r} has only one class among the known nodes: expected at least two classes.")
     few = _few(part("training", split.train_nodes, MAX_KNOWN) if name == "labels" else known, seed)
     return NodeSecret(
         name=name,
@@ -170,7 +199,7 @@ def node_secret(graph: Data, split: Split, name: str, seed: int) -> NodeSecret:
         num_classes=int(y.max()) + 1,
         known={"few": few, "all": known},
         fold=stratified(known.y, FOLDS, stream(seed, "audit", "folds")),
-        compared=min(FOLDS, math.ceil(FOLDS * ENOUGH / len(known.y))),
+        val_folds=min(FOLDS, math.ceil(FOLDS * MIN_VALIDATION / len(known.y))),
         test=test,
         links=undirected_pairs(graph.edge_index.cpu()).numpy(),
         class_names=class_names(graph, name, int(y.max()) + 1),
@@ -179,10 +208,13 @@ def node_secret(graph: Data, split: Split, name: str, seed: int) -> NodeSecret:
 
 
 def link_secret(graph: Data, split: Split, seed: int, classes: str = "labels") -> LinkSecret:
-    """The roles of the links, each part with as many non-links.
+    """Take the known pairs and the queries of a link secret from the split, as many non-links as links in each part.
 
     Args:
-        classes: the node attribute that links are matched by and the floor is taken from.
+        graph: with the classes.
+        split: whose test links are queried.
+        seed: of the samples and the non-links.
+        classes: the node attribute of class-matched pairs and of the floor.
     """
     notes: list[str] = []
 
@@ -214,52 +246,58 @@ def link_secret(graph: Data, split: Split, seed: int, classes: str = "labels") -
 def _matched(
     known: Queries, val: Queries, test: Queries, y: Integers, taken: torch.Tensor, seed: int
 ) -> Matched | None:
-    """All three parts matched, no pair in two of them."""
+    """The class-matched pairs of all three parts; no pair is in two of them."""
     parts = []
-    for name, asked in (("test", test), ("val", val), ("known", known)):
-        links = asked.index[:, asked.y == 1][:, :MAX_QUERIES]
-        found = class_matched(links, y, taken, stream(seed, "audit", "class-matched", name))
-        if found is None:
+    for name, queries in (("test", test), ("val", val), ("known", known)):
+        links = queries.index[:, queries.y == 1][:, :MAX_QUERIES]
+        matched = class_matched(links, y, taken, stream(seed, "audit", "class-matched", name))
+        if matched is None:
             return None
-        parts.append(found)
-        taken = torch.cat([taken, encode_pairs(torch.from_numpy(found.index[:, found.y == 0]))])
+        parts.append(matched)
+        taken = torch.cat([taken, encode_pairs(torch.from_numpy(matched.index[:, matched.y == 0]))])
         taken = taken.sort(stable=True).values
     return Matched(test=parts[0], val=parts[1], known=parts[2])
 
 
 def class_matched(links: Integers, y: Integers, taken: torch.Tensor, seed: int) -> Queries | None:
-    """For each link a non-link between nodes of the same two classes, so that classes alone tell nothing.
+    """Draw for each link a non-link between nodes of the same two classes, so that classes alone reveal nothing.
 
-    A link whose two classes have no non-link left (after many draws) is left out, and so is one of unknown classes.
+    Links with an unknown class are left out, and so are links for which 50 draws found no free non-link.
 
     Args:
-        taken: ascending codes of pairs that may not be drawn.
+        links: (2, links).
+        y: (num_nodes,), classes, -1 where unknown.
+        taken: ascending codes of pairs that must not be drawn.
+        seed: of the draws.
+
+    Returns:
+        Links and as many non-links; None if no link is left.
     """
     links = links[:, (y[links] != UNKNOWN).all(axis=0)]
     by_class = np.argsort(y, kind="stable")
     first, size = np.searchsorted(y[by_class], np.arange(y.max() + 1)), np.bincount(y[y != UNKNOWN])
     random = np.random.default_rng(seed)
-    found = np.full(links.shape, -1)
+    nonlinks = np.full(links.shape, -1)
     used = np.empty(0, dtype=np.int64)
-    open_ = np.arange(links.shape[1])
+    pending = np.arange(links.shape[1])
     for _ in range(50):
-        classes = y[links[:, open_]]
+        classes = y[links[:, pending]]
         drawn = by_class[first[classes] + (random.random(classes.shape) * size[classes]).astype(np.int64)]
         low, high = drawn.min(axis=0), drawn.max(axis=0)
         codes = encode_pairs(torch.from_numpy(np.stack([low, high])))
         place = torch.searchsorted(taken, codes).clamp(max=max(len(taken) - 1, 0))
         free = (low != high) & ~(taken[place] == codes).numpy() & ~np.isin(codes.numpy(), used)
-        _, once = np.unique(codes.numpy(), return_index=True)
-        good = np.intersect1d(np.flatnonzero(free), once)
-        found[:, open_[good]] = decode_pairs(codes[good]).numpy()
-        used = np.concatenate([used, codes.numpy()[good]])
-        open_ = np.delete(open_, good)
-        if len(open_) == 0:
+        _, first_draw = np.unique(codes.numpy(), return_index=True)
+        accepted = np.intersect1d(np.flatnonzero(free), first_draw)
+        nonlinks[:, pending[accepted]] = decode_pairs(codes[accepted]).numpy()
+        used = np.concatenate([used, codes.numpy()[accepted]])
+        pending = np.delete(pending, accepted)
+        if len(pending) == 0:
             break
-    kept = found[0] >= 0
+    kept = nonlinks[0] >= 0
     if not kept.any():
         return None
-    return _pairs(links[:, kept], found[:, kept])
+    return _pairs(links[:, kept], nonlinks[:, kept])
 
 
 def _pairs(links: Integers, nonlinks: Integers) -> Queries:
@@ -268,17 +306,17 @@ def _pairs(links: Integers, nonlinks: Integers) -> Queries:
 
 def _known_labels(split: Split, y: Integers, notes: list[str], seed: int) -> tuple[Queries, Queries] | None:
     """Nodes whose class is known, to learn from and to tune on."""
-    found = []
+    parts = []
     for nodes, limit in ((split.defender_nodes("all"), MAX_KNOWN), (split.val_nodes, MAX_QUERIES)):
         index = nodes.numpy()[y[nodes.numpy()] != UNKNOWN]
         index = _sample(index, limit, "known labels", notes, seed)
-        found.append(Queries(index, y[index]))
-    learned, tuned_on = found
-    return (learned, tuned_on) if len(np.unique(learned.y)) > 1 and len(tuned_on.y) else None
+        parts.append(Queries(index, y[index]))
+    train, val = parts
+    return (train, val) if len(np.unique(train.y)) > 1 and len(val.y) else None
 
 
 def stratified(y: Integers, count: int, seed: int) -> Integers:
-    """A number below `count` for each example, drawn so that every class is divided evenly."""
+    """Draw stratified folds: a number below `count` for each example, (n,)."""
     order = np.random.default_rng(seed).permutation(len(y))
     order = order[np.argsort(y[order], kind="stable")]
     fold = np.empty(len(order), dtype=np.int64)
@@ -287,14 +325,14 @@ def stratified(y: Integers, count: int, seed: int) -> Integers:
 
 
 def _few(known: Queries, seed: int) -> Queries:
-    """Twenty a class, or as many as there are."""
+    """`FEW` nodes per class, or as many as a class has."""
     order = np.random.default_rng(stream(seed, "audit", "few")).permutation(len(known.y))
     chosen = np.concatenate([order[known.y[order] == c][:FEW] for c in np.unique(known.y)])
     return Queries(known.index[chosen], known.y[chosen])
 
 
 def _sample(index: Integers, limit: int, what: str, notes: list[str], seed: int) -> Integers:
-    """At most `limit` of the last dimension, by a stream of the seed, and a note where some were left out."""
+    """Sample at most `limit` entries of the last dimension; a sample is noted."""
     count = index.shape[-1]
     if count <= limit:
         return index

@@ -1,9 +1,9 @@
-"""What the known links tell about other pairs: rows of numbers about pairs, and attacks on them without z and with it.
+"""Attacks that use the graph of the known links, without z and with it, and the rows of pairs that they learn from.
 
-A known pair must not find its own link in its row. For the counts this is exact: no path of two or three links between
-two nodes uses the link between them, and it is subtracted from both degrees. So the row of a known link is distributed
-as that of a link which is asked about, and no scale differs between the two. A spectral embedding depends on all links
-at once: the known pairs are divided into folds, and the pairs of a fold are described by the links of the others.
+The row of a known pair must not contain its own link. For the counts this is exact: no path of two or three links
+between two nodes uses the link between them, and that link is subtracted from both degrees. So the row of a known link
+has the same distribution as the row of a queried link. A spectral embedding depends on all links at once: the known
+pairs are divided into folds, and the rows of a fold are computed from the links of the others.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,11 +15,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-from graphveil.auditing import learners
+from graphveil.auditing import classifiers, learners, networks
 from graphveil.auditing.attacks import WITH_LINKS, Answers, Attack, Need
-from graphveil.auditing.learners import Learner, Rows, Taught
-from graphveil.auditing.links import DISTANCES, ClassifyPairs, Described, Distance, Pairs, View, folded, geometry
+from graphveil.auditing.learners import Examples, Learner, Rows
+from graphveil.auditing.links import ClassifyPairs, Distance, oriented
 from graphveil.auditing.metrics import Array, Integers
+from graphveil.auditing.pairs import DISTANCES, PairRows, Pairs, View, geometry
 from graphveil.auditing.secret import LinkSecret
 
 COLUMNS = (
@@ -34,20 +35,20 @@ COLUMNS = (
     "spectral inner product",
     "spectral distance",
 )
-"""Of the rows about pairs: seven counts as log(1 + count), then the cosine, inner product and distance."""
+"""The columns of a pair: seven counts as log(1 + count), then cosine, inner product and distance of two embeddings."""
 SCORES = (*COLUMNS[:5], "spectral embedding")
-"""The columns that are attacks by themselves."""
-ALONE = (("pair-MLP on known links", 3.0), ("boosted trees on known links", 2.0))
-BOTH = ((f"pair-MLP{WITH_LINKS}", 8.0), (f"boosted trees on pairs{WITH_LINKS}", 9.0))
+"""The columns that are attacks of their own."""
+WITHOUT_Z = (("pair-MLP on known links", 3.0), ("boosted trees on known links", 2.0))
+WITH_Z = ((f"pair-MLP{WITH_LINKS}", 8.0), (f"boosted trees on pairs{WITH_LINKS}", 9.0))
 STACKED = ("stacked scores on known links", f"stacked scores{WITH_LINKS}")
 FOLDS = 8
-"""Of the known pairs: the spectral embedding that describes one has seven of eight known links."""
+"""Folds of the known pairs: the spectral embedding of a known pair is computed from seven eighths of the links."""
 RANK = 32
 """Columns of the spectral embedding."""
 SMOOTHING = 0.1
-"""Of the mean degree, added to every degree of the spectral embedding: else it only names the smallest components."""
-AT_ONCE = 2**22
-"""Entries of sparse rows and embeddings that are held at once; more pairs are described in blocks."""
+"""Share of the mean degree that is added to every degree: without it, the spectral embedding shows small components."""
+BLOCK = 2**22
+"""Entries of sparse rows and embeddings in memory at once; more pairs are processed in blocks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +58,8 @@ class KnownLinks:
     Args:
         links: the adjacency matrix, (num_nodes, num_nodes).
         fold: 1 + the fold of each known pair, link or not, in a matrix of the same shape; 0 for all other pairs.
-        place: of each node in the embeddings, (num_nodes,); nodes without a known link share the last row, which is 0.
-        embeddings: of all known links, and of those outside each fold, (1 + FOLDS, places, RANK).
+        place: the row of each node in the embeddings, (num_nodes,); nodes without a known link share the last row.
+        embeddings: from all known links, and from those outside each fold, (1 + FOLDS, rows, RANK).
     """
 
     links: sp.csr_matrix
@@ -67,14 +68,14 @@ class KnownLinks:
     embeddings: NDArray[np.float32]
 
     def rows(self, pairs: Pairs) -> Rows:
-        """The `COLUMNS` of pairs (2, n) in any order of ends; a known pair is described without its own link."""
+        """The `COLUMNS` of pairs (2, n) in either order, (n, columns); those of a known pair exclude its own link."""
         degree = self._degree
         reach = self.links @ degree  # walks of two links from each node
         ordered = np.where(reach[pairs[0]] <= reach[pairs[1]], pairs, pairs[::-1])
         work = np.cumsum(2 * RANK + degree[pairs].sum(axis=0) + reach[ordered[0]]).astype(np.int64)
-        blocks = np.split(ordered, np.flatnonzero(np.diff(work // AT_ONCE)) + 1, axis=1)
-        found = [np.concatenate([self._counts(block), self._spectral(block)], axis=1) for block in blocks]
-        return np.concatenate(found).astype(np.float32)
+        blocks = np.split(ordered, np.flatnonzero(np.diff(work // BLOCK)) + 1, axis=1)
+        rows = [np.concatenate([self._counts(block), self._spectral(block)], axis=1) for block in blocks]
+        return np.concatenate(rows).astype(np.float32)
 
     @property
     def _degree(self) -> Array:
@@ -86,9 +87,9 @@ class KnownLinks:
         (u, v), degree = pairs, self._degree
         first, second = self.links[u], self.links[v]
         own = _entries(self.links, pairs)
-        shared = first.multiply(second)  # the common neighbours of each pair; each has two links or more
+        shared = first.multiply(second)  # the common neighbours of each pair; each has degree two or more
         walks = _sums((first @ self.links).multiply(second))
-        paths = walks - own * (degree[u] + degree[v] - 1)  # a walk of three links that is no path takes the own link
+        paths = walks - own * (degree[u] + degree[v] - 1)  # walks of three links that are not paths use the own link
         low, high = np.sort(degree[pairs] - own, axis=0)
         weights = 1 / np.log(np.maximum(degree, 2)), 1 / np.maximum(degree, 1)
         counts = [_sums(shared), *(shared @ weight for weight in weights)]
@@ -104,10 +105,15 @@ class KnownLinks:
 
 
 def known_links(secret: LinkSecret, seed: int) -> KnownLinks:
-    """The graph of the links of `secret.known`."""
+    """Build the graph of the known links of a secret.
+
+    Args:
+        secret: the link secret.
+        seed: of the folds and of the spectral embedding.
+    """
     random = np.random.default_rng(seed)
     index, linked = secret.known.index, secret.known.y == 1
-    if secret.matched is not None:  # its known links are among the known ones
+    if secret.matched is not None:  # its known links are among those of `secret.known`
         more = secret.matched.known.index[:, secret.matched.known.y == 0]
         index, linked = np.concatenate([index, more], axis=1), np.append(linked, np.zeros(more.shape[1], dtype=bool))
     fold = random.permutation(len(linked)) % FOLDS
@@ -127,24 +133,38 @@ def known_links(secret: LinkSecret, seed: int) -> KnownLinks:
 
 @dataclass(frozen=True)
 class Score:
-    """One column by itself: linked nodes score high or, if the validation part says so, low."""
+    """Score pairs by one column, with the sign that has the higher AUC on the validation part.
+
+    Args:
+        name: one of `SCORES`.
+        known: the graph of the known links.
+        cost: relative run time.
+        needs: what the attacker knows.
+    """
 
     name: str
     known: KnownLinks
     cost: float = 0.1
     needs: tuple[Need, ...] = ("secrets",)
 
-    def __call__(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:  # noqa: ARG002 - z is not looked at
+    def __call__(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:  # noqa: ARG002 - z is not used
+        """Attack the secret; see `Attack`."""
         column = COLUMNS.index(self.name)
-        return folded(lambda pairs: self.known.rows(pairs)[:, column].astype(np.float64), secret)
+        return oriented(lambda pairs: self.known.rows(pairs)[:, column].astype(np.float64), secret)
 
 
 @dataclass(frozen=True)
 class Stack:
-    """Logistic regression over the scores of other attacks, fitted on the validation part.
+    """Logistic regression on the scores of other attacks, fitted to the validation part.
 
-    z that was computed from the known links shows them better than it shows others, so a learner of known pairs trusts
-    it too much. The validation pairs are like the test pairs. They are answered by cross-fitting, in five folds.
+    Embeddings computed from the known links predict these better than other links, so a learner of known pairs
+    overestimates them. Validation pairs are distributed as test pairs. They are scored by cross-fitting in five folds.
+
+    Args:
+        name: of the attack.
+        parts: the attacks whose scores are combined.
+        cost: relative run time.
+        needs: what the attacker knows.
     """
 
     name: str
@@ -153,11 +173,12 @@ class Stack:
     needs: tuple[Need, ...]
 
     def __call__(self, z: Rows, secret: LinkSecret, seed: int) -> Answers:
-        found = [attack(z, secret, seed) for attack in self.parts]
-        answers = self._combined([(one.val, one.test) for one in found], secret.val.y, seed)
+        """Attack the secret; see `Attack`."""
+        parts = [attack(z, secret, seed) for attack in self.parts]
+        answers = self._combined([(one.val, one.test) for one in parts], secret.val.y, seed)
         if secret.matched is None:
             return Answers(*answers)
-        matched = [(one.matched_val, one.matched_test) for one in found]
+        matched = [(one.matched_val, one.matched_test) for one in parts]
         return Answers(*answers, *self._combined(matched, secret.matched.val.y, seed))
 
     def _combined(self, scores: Sequence[tuple[Any, Any]], y: Integers, seed: int) -> tuple[Array, Array]:
@@ -165,12 +186,12 @@ class Stack:
         mean, scale = val.mean(axis=0), np.maximum(val.std(axis=0), 1e-12)
         val, test = (((part - mean) / scale).astype(np.float32) for part in (val, test))
 
-        def answers(taught: NDArray[np.bool_], x: Rows) -> Array:
-            model = learners.fit(learner, Taught(val[taught], y[taught]), 2, learner.grid[0], seed)
+        def answers(train: NDArray[np.bool_], x: Rows) -> Array:
+            model = learners.fit(learner, Examples(val[train], y[train]), 2, learner.grid[0], seed)
             log_p = model.log_probabilities(x)
             return log_p[:, 1] - log_p[:, 0]
 
-        learner, fold = learners.logistic_regression((1.0,)), np.random.default_rng(seed).permutation(len(y)) % 5
+        learner, fold = classifiers.logistic_regression((1.0,)), np.random.default_rng(seed).permutation(len(y)) % 5
         on_val = np.empty(len(y))
         for k in np.unique(fold):
             on_val[fold == k] = answers(fold != k, val[fold == k])
@@ -178,34 +199,36 @@ class Stack:
 
 
 def links_alone(known: KnownLinks) -> list[Attack]:
-    """What the known links tell without any embedding: the control beside the attackers who hold both."""
-    network, trees = _learners(ALONE, (lambda _: known.rows,), ("secrets",))
+    """The attacks on the known links without an embedding: the control of the attackers who hold both."""
+    network, trees = _learners(WITHOUT_Z, (lambda _: known.rows,), ("secrets",))
     scores: list[Attack] = [Score(name, known) for name in SCORES]
     return [*scores, network, trees, Stack(STACKED[0], [*scores, trees], 3.0, ("secrets",))]
 
 
 def with_links(known: KnownLinks) -> list[Attack]:
-    """Attackers who hold z and the known links: learners on the rows of both beside each other, and a stack.
+    """The attacks on z and the known links: learners on the rows of both side by side, and a stack.
 
-    Each learner also learns from the known links alone, and the validation part chooses.
+    Each learner also tries the known links alone; the better of both is chosen on the validation part.
     """
 
-    def both(z: Rows) -> Described:
-        of_z = geometry(z)
-        return lambda pairs: np.concatenate([of_z(pairs), known.rows(pairs)], axis=1)
+    def side_by_side(z: Rows) -> PairRows:
+        z_rows = geometry(z)
+        return lambda pairs: np.concatenate([z_rows(pairs), known.rows(pairs)], axis=1)
 
     needs: tuple[Need, ...] = ("z", "secrets", "known links")
-    on_z = ClassifyPairs("boosted trees on pairs", lambda _: learners.trees(), 7.0, (geometry,), twice=False)
-    of_links = [one for one in links_alone(known) if one.name in (*SCORES, ALONE[1][0])]
-    parts = [*of_links, on_z, *(Distance(measure) for measure in DISTANCES)]
-    return [*_learners(BOTH, (both, lambda _: known.rows), needs), Stack(STACKED[1], parts, 9.0, needs)]
+    on_z = ClassifyPairs(
+        "boosted trees on pairs", lambda _: classifiers.trees(), 7.0, (geometry,), separate_matched=False
+    )
+    without_z = [attack for attack in links_alone(known) if attack.name in (*SCORES, WITHOUT_Z[1][0])]
+    parts = [*without_z, on_z, *(Distance(measure) for measure in DISTANCES)]
+    return [*_learners(WITH_Z, (side_by_side, lambda _: known.rows), needs), Stack(STACKED[1], parts, 9.0, needs)]
 
 
 def _learners(names: Sequence[tuple[str, float]], views: Sequence[View], needs: tuple[Need, ...]) -> list[Attack]:
-    """A network and boosted trees, by these names and costs."""
-    kinds: tuple[Callable[[int], Learner], ...] = (lambda _: learners.mlp(), lambda _: learners.trees())
+    """A network and boosted trees with these names and costs."""
+    kinds: tuple[Callable[[int], Learner], ...] = (lambda _: networks.mlp(), lambda _: classifiers.trees())
     return [
-        ClassifyPairs(name, learner, cost, views, twice=False, needs=needs)
+        ClassifyPairs(name, learner, cost, views, separate_matched=False, needs=needs)
         for (name, cost), learner in zip(names, kinds, strict=True)
     ]
 
@@ -216,6 +239,7 @@ def _embedding(links: Pairs, start: Array) -> NDArray[np.float32]:
     D has the degrees plus a constant (Qin and Rohe, 2013).
 
     Args:
+        links: (2, links).
         start: the first vector of the iteration, (nodes,).
     """
     count = len(start)
@@ -233,10 +257,12 @@ def _embedding(links: Pairs, start: Array) -> NDArray[np.float32]:
 
 
 def _largest(matrix: sp.csr_matrix, rank: int, start: Array) -> tuple[Array, Array]:
-    """The largest eigenvalues, and their vectors, (nodes, rank)."""
+    """The largest eigenvalues, (rank,), and their vectors, (nodes, rank)."""
     try:
         values, vectors = eigsh(matrix, k=rank, which="LA", v0=start, tol=1e-4)
-    except ArpackNoConvergence as error:  # many equal eigenvalues, as of equal components: those found are enough
+    except (
+        ArpackNoConvergence
+    ) as error:  # many equal eigenvalues, as of equal components: the converged ones are enough
         values, vectors = error.eigenvalues, error.eigenvectors
     return values, vectors
 

@@ -84,7 +84,7 @@ def data_show(graph: GraphName, reading: "ReadOptions", root: Root = None) -> No
 
 def show_targets(graph: "Data") -> None:
     """Classes of every target with their counts, and the columns of features that tell it by themselves."""
-    from graphveil.data import leaky_columns, node_classes
+    from graphveil.data import find_leaky_columns, node_classes
     from graphveil.data.graph import UNKNOWN, node_attributes
     from graphveil.data.origin import class_names
 
@@ -96,7 +96,9 @@ def show_targets(graph: "Data") -> None:
         named = list(zip(class_names(graph, name, len(counts)), counts, strict=False))
         classes = ", ".join(f"{word} {count:,}" for word, count in named[:MOST_CLASSES])
         more = f" and {len(named) - MOST_CLASSES:,} more" if len(named) > MOST_CLASSES else ""
-        strongest = [f"{column} {strength:.0%}" for column, strength in leaky_columns(graph, name)[:3] if strength > 0]
+        strongest = [
+            f"{column} {strength:.0%}" for column, strength in find_leaky_columns(graph, name)[:3] if strength > 0
+        ]
         words = (name, classes + more, f"{int((codes == UNKNOWN).sum()):,}", ", ".join(strongest) or "none")
         table.add_row(*words)
     if names:

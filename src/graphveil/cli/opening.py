@@ -53,7 +53,7 @@ def open_and_show(
     Args:
         secrets: those of the targets to look for in single columns.
     """
-    from graphveil.data import leaky_columns
+    from graphveil.data import find_leaky_columns
     from graphveil.data.datasets.catalog import is_named, open_graph
     from graphveil.data.origin import origin_of
 
@@ -68,7 +68,7 @@ def open_and_show(
             (secret, column, strength)
             for secret in secrets
             if secret != "links"
-            for column, strength in leaky_columns(graph, secret)
+            for column, strength in find_leaky_columns(graph, secret)
             if strength >= TELLING
         ]
     show_reading(console, graph)

@@ -74,7 +74,7 @@ def protect(
 ) -> None:
     """Train embeddings that keep the utility and hide the secret, and write them into a folder.
 
-    Writes embeddings.parquet, embeddings.npy, model.safetensors, history.parquet and run.json.
+    Writes embeddings.parquet, model.safetensors, history.parquet and run.json.
 
     And trained_on.parquet and, if links are kept or hidden, trained_links.parquet: what `embed` must not ask for again.
 
@@ -82,14 +82,14 @@ def protect(
     """
     from graphveil.data.splits.split import default_message_edges, draw_split
     from graphveil.progress import show_rounds
-    from graphveil.runs.protect import check_free
+    from graphveil.runs.folder import RunFolder
     from graphveil.runs.protect import protect as run_protect
     from graphveil.training.recipes import Adversary, default_recipe
     from graphveil.veil import Veil
 
     check_tracking(mlflow)
     secrets = secret or ["labels"]
-    check_free(out)
+    RunFolder(out).check_free()
     veil = Veil(
         utility=utility,
         secret=secrets,
@@ -177,7 +177,8 @@ def audit(
     from graphveil.data.origin import ReadOptions
     from graphveil.data.splits.split import draw_split, targets_of
     from graphveil.progress import show_attacks
-    from graphveil.runs.audit import audit_embeddings_file, audit_run, with_columns
+    from graphveil.runs.audit import audit_embeddings_file, audit_run
+    from graphveil.runs.graphs import with_columns
 
     own = {"--graph": graph, "--split": split, "--seed": seed, "--out": out}
     given = [name for name, value in own.items() if value is not None]
@@ -209,7 +210,7 @@ def audit(
                 parts = draw_split(
                     split or opened.default_split, opened.graph, seed or 0, "all", targets_of(opened.graph, secret[0])
                 )
-                file, grouped = out or Path("audit.json"), with_columns(opened.graph, opened.source, by or (), bins)
+                file, grouped = out or Path("audit.json"), with_columns(opened.graph, opened.source, (), by or (), bins)
                 one = audit_embeddings_file(
                     embeddings, grouped, parts, secret[0], seed or 0, file, panel, effort, by or ()
                 )

@@ -1,4 +1,4 @@
-"""Discrete releases: count tables, certificates of what codes reveal, and merging codes until a limit holds."""
+"""Discrete releases: count tables, certificates of what codes reveal, and merging of codes."""
 
 from graphveil.codes.certificate import (
     NOT_COVERED,

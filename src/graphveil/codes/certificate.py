@@ -1,8 +1,7 @@
-"""Certificates of a discrete release: what anybody can learn from its codes, counted and not attacked.
+"""Certificates of a discrete release: the best possible attack on its codes, computed from counts.
 
-`class_certificate` is for a class of the nodes and `link_certificate` for their links. `joint` makes one code of the
-codes of two releases, so that the certificate of the joint code covers both. `NOT_COVERED` says what no certificate
-covers.
+`class_certificate` is for a class of the nodes and `link_certificate` for their links. `joint` combines the codes of
+two releases into one code, whose certificate covers both. `NOT_COVERED` lists what no certificate covers.
 """
 
 from graphveil.codes.classes import ClassCalibration, ClassCertificate, Stratum, WorstCode, class_certificate

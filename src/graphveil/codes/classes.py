@@ -1,12 +1,12 @@
-"""The certificate of a class secret: how well anybody who sees only the codes can name the class of a node.
+"""The certificate of a node secret: how well any attacker who sees only the codes can predict the class of a node.
 
-No attacker is trained. The certificate is read off the table of nodes by code and class, and makes two statements:
+No attack is trained. The certificate is computed from the table of nodes by code and class. It makes two statements:
 
-1. For this release, exactly: over every released node with a known class, without assumptions.
+1. For this release, exactly: over all released nodes with a known class, without assumptions.
 2. For nodes like these, with 95 % confidence: from calibration nodes, drawn at random, whose classes neither training
    nor selection used.
 
-An attacker who treats nodes with the same code differently does so at random, which gains nothing on average.
+Nodes with the same code cannot be distinguished, so an attacker who treats them differently gains nothing on average.
 """
 
 from collections.abc import Mapping
@@ -30,14 +30,21 @@ from graphveil.codes.words import at_most, confident, percent
 from graphveil.errors import GraphveilError
 
 MAX_CELLS = 20_000_000
-"""The largest table of codes by classes that is counted."""
+"""Cells of the largest table of codes and classes."""
 CHANCE_TABLES = 200
-"""Random tables with the same margins that the values by chance are means of; fewer if the table is large."""
+"""Random tables with the same margins, for the mean values by chance; fewer if the table is large."""
 
 
 @dataclass(frozen=True)
 class WorstCode:
-    """The code with the largest share of one class; of several such codes, the one with the most nodes."""
+    """The code with the largest share of one class; of several such codes, the one with the most nodes.
+
+    Args:
+        code: the code.
+        likely_class: its most frequent class.
+        share: of that class among the nodes of the code with a known class.
+        nodes: with this code and a known class.
+    """
 
     code: int
     likely_class: int
@@ -50,7 +57,12 @@ class Stratum:
     """The best accuracy among the nodes with one value of a column, for attackers who know that value.
 
     Args:
-        share: of the nodes with a known class. majority: share of the largest class among these nodes.
+        column: the name of the column.
+        value: the value.
+        nodes: with this value and a known class.
+        share: of these nodes among all with a known class.
+        majority: share of the largest class among these nodes.
+        accuracy: of the best rule from code to class among these nodes.
     """
 
     column: str
@@ -63,7 +75,14 @@ class Stratum:
 
 @dataclass(frozen=True)
 class ClassCalibration:
-    """The second statement, from the calibration nodes: the best accuracies among them, and their upper limits."""
+    """The second statement, from the calibration nodes.
+
+    Args:
+        nodes: calibration nodes with a known class.
+        accuracy: of the best rule on these nodes.
+        accuracy_limit: upper limit of the accuracy on nodes like these.
+        balanced_limit: the same of the balanced accuracy.
+    """
 
     nodes: int
     accuracy: float
@@ -76,18 +95,27 @@ class ClassCertificate:
     """What the codes of a release can reveal about a class of its nodes; information is in nats.
 
     Args:
-        nodes: released nodes.
-        known: those with a known class, which are counted.
-        codes: codes in use.
-        smallest_code: nodes with the rarest of them.
-        majority: share of the largest class, which is the accuracy without the codes.
+        secret: the name of the class.
+        nodes: number of released nodes.
+        known: number of nodes with a known class; only these are counted.
+        codes: number of codes in use.
+        classes: number of classes that occur.
+        smallest_code: number of nodes with the rarest code.
+        majority: share of the largest class, which is the chance level.
         accuracy: of the best rule from code to class.
-        accuracy_by_chance: the mean of the same for codes unrelated to the classes; likewise `information_by_chance`.
+        accuracy_by_chance: mean accuracy of the best rule for codes unrelated to the classes.
+        balanced_accuracy: of the best rule for it.
+        balanced_guessing: its chance level, one over the number of classes.
+        information: the mutual information I(code; class).
+        information_by_chance: its mean for codes unrelated to the classes.
+        entropy: of the class.
         maximal_leakage: log of the factor by which the codes raise the probability of a correct guess (Issa, Wagner and
             Kamath, 2020).
-        bits_per_node: what the code of a node can reveal about anything: log2 of the codes in use.
+        worst: the code with the largest share of one class.
+        bits_per_node: upper bound on what the code of a node reveals about any secret: log2 of the codes in use.
         confidence: of the second statement.
-        calibration: None without calibration nodes.
+        calibration: the second statement; None without calibration nodes.
+        strata: the best accuracy by the values of columns.
     """
 
     secret: str
@@ -117,20 +145,20 @@ class ClassCertificate:
 
     @property
     def sentence(self) -> str:
-        """Both statements in words."""
-        return f"{self._exact} {self._beyond}"
+        """Both statements."""
+        return f"{self._this_release} {self._other_nodes}"
 
     def rows(self) -> list[tuple[str, str]]:
-        """The certificate as (name, sentence), in the order in which people should see it."""
+        """The certificate as (name, sentence), in the order of display."""
         worst = self.worst
         rows = [
-            ("this release", self._exact),
-            ("other nodes", self._beyond),
+            ("this release", self._this_release),
+            ("other nodes", self._other_nodes),
             ("chance", f"Codes unrelated to the classes would allow {percent(self.accuracy_by_chance)} on average."),
             (
                 "balanced accuracy",
-                f"At most {at_most(self.balanced_accuracy)} on average over the {self.classes} classes; guessing gives"
-                f" {percent(self.balanced_guessing)}.",
+                f"At most {at_most(self.balanced_accuracy)} on average over the {self.classes} classes; the chance"
+                f" level is {percent(self.balanced_guessing)}.",
             ),
             (
                 "information",
@@ -142,29 +170,29 @@ class ClassCertificate:
                 f"{at_most(worst.share)} of the {worst.nodes:,} nodes with code {worst.code} are of class"
                 f" {worst.likely_class}. The rarest code has {self.smallest_code:,} nodes.",
             ),
-            ("any secret", f"At most {self.bits_per_node:.2f} bits a node, from {self.codes:,} codes in use."),
+            ("any secret", f"At most {self.bits_per_node:.2f} bits per node, from {self.codes:,} codes in use."),
         ]
         for stratum in self.strata:
             rows.append(
                 (
                     f"{stratum.column} = {stratum.value}",
                     f"At most {at_most(stratum.accuracy)} of {stratum.nodes:,} nodes ({percent(stratum.share)} of all);"
-                    f" always naming the largest class is right for {percent(stratum.majority)}.",
+                    f" the chance level is {percent(stratum.majority)}.",
                 )
             )
         return rows
 
     @property
-    def _exact(self) -> str:
+    def _this_release(self) -> str:
         noun = "label" if self.secret == "labels" else self.secret
         return (
-            f"Whoever sees only the released codes, whatever method they use, names the {noun} of at most"
-            f" {at_most(self.accuracy)} of these {self.known:,} nodes correctly; always naming the largest class is"
-            f" right for {percent(self.majority)}."
+            f"An attacker who sees only the released codes, with any method, predicts the {noun} of at most"
+            f" {at_most(self.accuracy)} of these {self.known:,} nodes correctly; the chance level is"
+            f" {percent(self.majority)}."
         )
 
     @property
-    def _beyond(self) -> str:
+    def _other_nodes(self) -> str:
         if self.calibration is None:
             return "There are no calibration nodes, so the certificate makes no statement about other nodes."
         return (
@@ -182,14 +210,15 @@ def class_certificate(
     confidence: float = 0.95,
     secret: str = "class",
 ) -> ClassCertificate:
-    """Count what codes can reveal about a class.
+    """Compute what codes can reveal about a class.
 
     Args:
-        codes: (n,) codes from 0. y: (n,) classes from 0, -1 where unknown.
+        codes: (n,), from 0.
+        y: classes, (n,), from 0; -1 where unknown.
         calibration: indices of nodes drawn at random whose classes neither training nor selection used.
-        strata: columns, each with one integer a node, (n,); nodes with a negative value are left out of a column.
+        strata: columns by name, (n,) integers each; nodes with a negative value are left out.
         confidence: of the statement about other nodes.
-        secret: what the class is called in sentences.
+        secret: the name of the class in sentences.
     """
     sizes = code_sizes(codes, int(codes.max(initial=0)) + 1)
     table = _known_table(codes, y, len(sizes), secret)
@@ -227,16 +256,16 @@ def class_certificate(
 
 
 def _known_table(codes: Integers, y: Integers, num_codes: int, secret: str) -> Integers:
-    """The table of all nodes with a known class; refuse what has no table."""
+    """The table of all nodes with a known class; raises an error if there is none."""
     if codes.shape != y.shape or codes.ndim != 1:
-        raise GraphveilError(f"codes have shape {codes.shape} and classes {y.shape}: expected one of each a node.")
+        raise GraphveilError(f"codes have shape {codes.shape} and classes {y.shape}: expected one of each per node.")
     if not (y >= 0).any():
         raise GraphveilError(f"{secret!r} is known for none of the {len(y):,} nodes: fill in some values.")
     num_classes = int(y.max()) + 1
     if num_codes * num_classes > MAX_CELLS:
         raise GraphveilError(
             f"{num_codes:,} codes and {num_classes:,} classes of {secret!r} make a table of more than {MAX_CELLS:,}"
-            " cells: release fewer codes, or join classes."
+            " cells: release fewer codes, or merge classes."
         )
     return class_table(codes, y, num_codes, num_classes)
 
@@ -245,7 +274,7 @@ def _by_chance(table: Integers) -> tuple[float, float]:
     """The mean best accuracy and information of random tables with the same margins."""
     rows, columns = table.sum(axis=1), table.sum(axis=0)
     rows = rows[rows > 0]
-    if len(rows) == 1 or len(columns) == 1:  # the margins leave one table, for which random_table returns zeros
+    if len(rows) == 1 or len(columns) == 1:  # the margins determine the table, and random_table would return zeros
         return best_accuracy(table), 0.0
     draws = int(np.clip(MAX_CELLS // table.size, CHANCE_TABLES // 10, CHANCE_TABLES))
     random, law = np.random.default_rng(0), random_table(rows, columns)
@@ -275,14 +304,14 @@ def _calibrated(table: Integers, confidence: float) -> ClassCalibration | None:
 
 
 def _strata(codes: Integers, y: Integers, shape: tuple[int, ...], strata: Mapping[str, Integers]) -> list[Stratum]:
-    known, found = y >= 0, []
+    known, result = y >= 0, []
     for column, values in strata.items():
         if values.shape != y.shape:
-            raise GraphveilError(f"column {column!r} has shape {values.shape}: expected one value a node, {y.shape}.")
+            raise GraphveilError(f"column {column!r} has shape {values.shape}: expected one value per node, {y.shape}.")
         for value in np.unique(values[known & (values >= 0)]):
             inside = known & (values == value)
             table = class_table(codes[inside], y[inside], shape[0], shape[1])
-            found.append(
+            result.append(
                 Stratum(
                     column=column,
                     value=int(value),
@@ -292,4 +321,4 @@ def _strata(codes: Integers, y: Integers, shape: tuple[int, ...], strata: Mappin
                     accuracy=best_accuracy(table),
                 )
             )
-    return found
+    return result

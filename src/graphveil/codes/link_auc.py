@@ -1,4 +1,4 @@
-"""The AUC of the best attack on links from the codes of two nodes, in its variants.
+"""The AUC of the best attack on links from the codes of two nodes, in three variants.
 
 The best score of a pair of nodes is the ratio of links to non-links among all pairs with the same two codes. Its AUC is
 computed over all links and all non-links of the release, from the cells (unordered pairs of codes) that have links.
@@ -8,9 +8,9 @@ those of the links:
 - `class_matched_auc`: the attacker sees the codes of both nodes.
 - `within_class_auc`: the attacker sees the code and the class of each of both nodes. It is never smaller.
 
-The statement about other nodes resamples nodes, because pairs that share a node are not independent. The best attack is
-one fixed rule, whose AUC on the sample is at most that of the sample's own best rule. So the rule stays fixed while the
-nodes are resampled.
+The statement about other nodes resamples nodes, because pairs that share a node are not independent. The best attack
+on the population is one fixed rule, and its AUC on the sample is at most that of the sample's own best rule. So the
+rule stays fixed while the nodes are resampled.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ from graphveil.codes.tables import (
 )
 
 RESAMPLES = 200
-"""Resamples of the nodes."""
+"""Number of resamples of the nodes."""
 MAX_RESAMPLED_LINKS = 200_000
 """Links in a resample at most; of more links a random sample is taken, which widens the limit."""
 MAX_MATCHED_CELLS = 20_000_000
@@ -41,24 +41,31 @@ def release_auc(links: Integers, inside: Integers, total: int) -> float:
     """The AUC over all links and non-links of a release.
 
     Args:
-        links: (cells,) links of the cells with links. inside: (cells,) node pairs of these cells.
-        total: node pairs of all cells.
+        links: number of links in each cell with links, (cells,).
+        inside: number of node pairs in the same cells, (cells,).
+        total: number of node pairs in all cells.
     """
     return best_auc(links.astype(float), (inside - links).astype(float), float(total - int(inside.sum())))
 
 
 def chance_auc(codes: Integers, pairs: Integers, seed: int) -> float:
-    """The mean AUC of codes that are permuted among the nodes; with more links, fewer permutations are needed."""
+    """The mean AUC of codes that are permuted among the nodes; with more links, fewer permutations are needed.
+
+    Args:
+        codes: (n,).
+        pairs: (2, links).
+        seed: of the permutations.
+    """
     random, sizes = np.random.default_rng(seed), code_sizes(codes, int(codes.max()) + 1)
     total = len(codes) * (len(codes) - 1) // 2
-    found = []
+    aucs = []
     for _ in range(int(np.clip(4_000_000 // pairs.shape[1], 1, 20))):
         cells, cell_of = link_cells(random.permutation(codes), pairs)
-        found.append(release_auc(np.bincount(cell_of), cell_pairs(cells, sizes), total))
-    return float(np.mean(found))
+        aucs.append(release_auc(np.bincount(cell_of), cell_pairs(cells, sizes), total))
+    return float(np.mean(aucs))
 
 
-# ----- against non-links between the same classes ---------------------------------------------------------------------
+# ----- class-matched non-links ---------------------------------------------------------------------
 
 
 def matched_aucs(codes: Integers, pairs: Integers, y: Integers) -> tuple[float, float] | None:
@@ -67,10 +74,12 @@ def matched_aucs(codes: Integers, pairs: Integers, y: Integers) -> tuple[float, 
     Links between classes without a non-link, or with an unknown class, are left out.
 
     Args:
-        codes: (n,). pairs: (2, links). y: (n,) classes, -1 where unknown.
+        codes: (n,).
+        pairs: (2, links).
+        y: classes, (n,), -1 where unknown.
 
     Returns:
-        None if no link is left, or if the tables would be too large.
+        Both; None if no link is left, or if the tables would be too large.
     """
     num_classes = int(y.max(initial=0)) + 1
     if max(num_classes, int(codes.max()) + 1) * num_classes > MAX_MATCHED_CELLS:
@@ -90,7 +99,10 @@ def _class_matched_auc(codes: Integers, pairs: Integers, y: Integers, weight: Fl
     """The best AUC over cells of two codes.
 
     Args:
-        weight: (classes, classes) of a non-link; all non-links together weigh as much as there are links.
+        codes: (n,).
+        pairs: (2, links).
+        y: classes, (n,).
+        weight: of a non-link by its classes, (classes, classes); over all non-links they sum to the number of links.
     """
     (one, other), cell_of = link_cells(codes, pairs)
     table = class_table(codes, y, int(codes.max()) + 1, len(weight)).astype(float)
@@ -120,12 +132,12 @@ def _within_class_auc(codes: Integers, pairs: Integers, y: Integers, weight: Flo
 
 
 def _weighted_auc(links: Integers, nonlinks: Floats) -> float:
-    """From cells with links, where all non-links weigh as much as there are links; rounding may go below zero."""
+    """The best AUC from cells with links; all non-links weigh as much as the links. Rounding below 0 is removed."""
     nonlinks = np.maximum(nonlinks, 0.0)
     return best_auc(links.astype(float), nonlinks, max(0.0, float(links.sum() - nonlinks.sum())))
 
 
-# ----- for other nodes ------------------------------------------------------------------------------------------------
+# ----- other nodes ------------------------------------------------------------------------------------------------
 
 
 def calibrated_auc(
@@ -134,7 +146,11 @@ def calibrated_auc(
     """The best AUC of the calibration links against all non-links, its upper limit, and the links in a resample.
 
     Args:
-        codes: (n,). pairs: (2, links). calibration: columns of `pairs`.
+        codes: (n,).
+        pairs: (2, links).
+        calibration: columns of `pairs`.
+        confidence: that the limit holds.
+        seed: of the resamples.
     """
     chosen = np.zeros(pairs.shape[1], dtype=bool)
     chosen[calibration] = True
@@ -165,10 +181,13 @@ def calibrated_auc(
 
 
 def _resampled_pairs(codes: Integers, cells: Integers, rank: Integers, times: Floats) -> Floats:
-    """The number of node pairs at each rank, where a node occurs `times` times and is not paired with itself.
+    """The number of node pairs at each rank in a resample; no node is paired with itself.
 
     Args:
-        cells: (2, cells) of ranks (cells,) above 0; all other pairs have rank 0.
+        codes: (n,).
+        cells: the codes of each cell with a rank above 0, (2, cells); all other pairs have rank 0.
+        rank: of these cells, (cells,).
+        times: how often each node occurs in the resample, (n,).
     """
     size, squares = weighted_counts(codes, times), weighted_counts(codes, times**2)
     one, other = cells
@@ -179,7 +198,7 @@ def _resampled_pairs(codes: Integers, cells: Integers, rank: Integers, times: Fl
 
 
 def _ranked_auc(links: Floats, nonlinks: Floats) -> float:
-    """The AUC of a fixed ranking, (ranks,) from low to high; 1 for a resample without links, where nothing is known."""
+    """The AUC of a fixed ranking, (ranks,) from low to high; 1 for a resample without links or without non-links."""
     if links.sum() == 0 or nonlinks.sum() == 0:
         return 1.0
     below = np.cumsum(nonlinks) - nonlinks / 2

@@ -1,7 +1,7 @@
-"""The certificate of the links: how well anybody who sees only the codes can tell links from other pairs of nodes.
+"""The certificate of links: how well any attacker who sees only the codes can separate links from non-links.
 
-As for a class secret, no attacker is trained, and there are two statements: one about this release, which is exact, and
-one about other nodes, with 95 % confidence. `link_auc` defines and computes the areas under the ROC curve.
+As for a node secret, no attack is trained, and there are two statements: one about this release, which is exact, and
+one about other nodes, with 95 % confidence. `link_auc` defines and computes the AUCs.
 """
 
 from dataclasses import asdict, dataclass
@@ -21,10 +21,13 @@ MIN_CALIBRATION_LINKS = 20
 
 @dataclass(frozen=True)
 class LinkCalibration:
-    """The second statement: the best AUC of the calibration links against all non-links, and its upper limit.
+    """The second statement, from the calibration links.
 
     Args:
-        resampled_links: links in the resamples; fewer than the release has if these were too many.
+        links: number of calibration links.
+        auc: of the best score, for the calibration links and all non-links.
+        auc_limit: its upper limit for nodes like these.
+        resampled_links: number of links in a resample; fewer than the release has if these are too many.
     """
 
     links: int
@@ -38,16 +41,20 @@ class LinkCertificate:
     """What the codes of a release can reveal about its links.
 
     Args:
-        codes: codes in use.
-        smallest_code: nodes with the rarest of them.
+        nodes: number of released nodes.
+        links: number of links.
+        nonlinks: number of non-links.
+        codes: number of codes in use.
+        smallest_code: number of nodes with the rarest code.
         auc: of the best score of two codes.
-        auc_by_chance: the mean of the same for codes that are permuted among the nodes.
-        class_matched_auc: against non-links with the class pairs of the links; None if no classes are known.
+        auc_by_chance: its mean for codes that are permuted among the nodes.
+        class_matched_auc: the AUC against class-matched non-links; None if no classes are known.
         within_class_auc: the same for attackers who know the classes of both nodes.
         information: the evidence J for a link, in nats.
-        bits_per_node: what the code of a node can reveal about anything: log2 of the codes in use.
+        bits_per_node: upper bound on what the code of a node reveals about any secret: log2 of the codes in use.
         confidence: of the second statement.
-        calibration: None if there are too few links.
+        calibration: the second statement; None with too few calibration links.
+        secret: "links".
     """
 
     nodes: int
@@ -71,14 +78,14 @@ class LinkCertificate:
 
     @property
     def sentence(self) -> str:
-        """Both statements in words."""
-        return f"{self._exact} {self._beyond}"
+        """Both statements."""
+        return f"{self._this_release} {self._other_nodes}"
 
     def rows(self) -> list[tuple[str, str]]:
-        """The certificate as (name, sentence), in the order in which people should see it."""
+        """The certificate as (name, sentence), in the order of display."""
         rows = [
-            ("this release", self._exact),
-            ("other nodes", self._beyond),
+            ("this release", self._this_release),
+            ("other nodes", self._other_nodes),
             (
                 "chance",
                 f"Codes unrelated to the links would allow an AUC of {100 * self.auc_by_chance:.1f} on average.",
@@ -95,27 +102,27 @@ class LinkCertificate:
         rows += [
             ("information", f"{self.information:.3f} nats of evidence for a link, on average over the links."),
             ("rarest code", f"{self.smallest_code:,} nodes."),
-            ("any secret", f"At most {self.bits_per_node:.2f} bits a node, from {self.codes:,} codes in use."),
+            ("any secret", f"At most {self.bits_per_node:.2f} bits per node, from {self.codes:,} codes in use."),
         ]
         return rows
 
     @property
-    def _exact(self) -> str:
+    def _this_release(self) -> str:
         return (
-            "Whoever sees only the released codes, whatever method they use, ranks a link above a pair without a link"
-            f" in at most {at_most(self.auc)} of cases (AUC over {self.links:,} links and {self.nonlinks:,} other"
-            " pairs); guessing gives 50.0 %."
+            "An attacker who sees only the released codes, with any method, ranks a link above a non-link in at most"
+            f" {at_most(self.auc)} of cases (AUC over {self.links:,} links and {self.nonlinks:,} non-links); the chance"
+            " level is 50.0 %."
         )
 
     @property
-    def _beyond(self) -> str:
+    def _other_nodes(self) -> str:
         if self.calibration is None:
             return "There are too few calibration links for a statement about other nodes."
-        found = self.calibration
-        sampled = f", resampled with {found.resampled_links:,} links" if found.resampled_links < self.links else ""
+        limit = self.calibration
+        sampled = f", resampled with {limit.resampled_links:,} links" if limit.resampled_links < self.links else ""
         return (
-            f"{confident(self.confidence)} the AUC is at most {at_most(found.auc_limit)}"
-            f" ({found.links:,} calibration links{sampled})."
+            f"{confident(self.confidence)} the AUC is at most {at_most(limit.auc_limit)}"
+            f" ({limit.links:,} calibration links{sampled})."
         )
 
 
@@ -127,13 +134,15 @@ def link_certificate(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> LinkCertificate:
-    """Count what codes can reveal about links.
+    """Compute what codes can reveal about links.
 
     Args:
-        codes: (n,) codes from 0. pairs: (2, links) with u < v, each link once.
-        y: (n,) classes that links are matched by, -1 where unknown.
-        calibration: columns of `pairs`, links drawn at random that neither training nor selection used; None for all.
-        confidence: of the statement about other nodes. seed: of the resamples.
+        codes: (n,), from 0.
+        pairs: (2, links) with u < v, each link once.
+        y: the classes of class-matched pairs, (n,), -1 where unknown.
+        calibration: columns of `pairs`: links drawn at random that neither training nor selection used; None for all.
+        confidence: of the statement about other nodes.
+        seed: of the resamples.
     """
     _check(codes, pairs)
     total = len(codes) * (len(codes) - 1) // 2
@@ -171,4 +180,4 @@ def _check(codes: Integers, pairs: Integers) -> None:
     if distinct < pairs.shape[1]:
         raise GraphveilError(f"{pairs.shape[1] - distinct:,} links occur twice: expected each link once.")
     if distinct == len(codes) * (len(codes) - 1) // 2:
-        raise GraphveilError("every two nodes are linked: there is no pair without a link to tell links from.")
+        raise GraphveilError("every two nodes are linked: there is no non-link to compare with.")

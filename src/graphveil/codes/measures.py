@@ -1,7 +1,7 @@
-"""What a count table says about a secret: accuracy, AUC and information of the best rule; pure functions.
+"""Measures of a count table: accuracy, AUC and information of the best rule; pure functions.
 
-A rule from code to class (or from two codes to a score) that is best for the table itself is at least as good, on the
-counted nodes, as every other rule. None of these values rises when two codes are merged.
+The best rule for the table, from code to class or from two codes to a score, is at least as good on the counted nodes
+as every other rule. None of these values rises when two codes are merged.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def majority_share(table: Integers) -> float:
 
 
 def best_balanced_accuracy(table: Integers) -> float:
-    """The mean over classes of the share found, for the best rule: sum over codes of max P(code | class) / classes.
+    """The mean recall over classes of the best rule: sum over codes of max P(code | class) / classes.
 
     Args:
         table: (codes, classes) counts; every class has nodes.
@@ -51,8 +51,9 @@ def link_information(links: Integers, pairs: Integers, total_pairs: int) -> floa
     """The evidence J for a link in nats: the mean over links of log( share of links / share of pairs ) of their cell.
 
     Args:
-        links: (cells,) links of each pair of codes that has some. pairs: (cells,) node pairs of the same cells.
-        total_pairs: node pairs in all cells.
+        links: number of links in each cell with links, (cells,).
+        pairs: number of node pairs in the same cells, (cells,).
+        total_pairs: number of node pairs in all cells.
     """
     ratio = (np.maximum(links, 1) / links.sum()) / (np.maximum(pairs, 1) / total_pairs)
     return max(0.0, float((links * np.log(ratio)).sum() / links.sum()))
@@ -62,8 +63,9 @@ def best_auc(links: Floats, nonlinks: Floats, elsewhere: float = 0.0) -> float:
     """The area under the ROC curve of the best score of a cell, which is links / non-links; ties count half.
 
     Args:
-        links: (cells,) number, or mass, of links in each cell. nonlinks: (cells,) the same for non-links.
-        elsewhere: non-links in cells without links.
+        links: number, or weight, of links in each cell, (cells,).
+        nonlinks: the same for non-links, (cells,).
+        elsewhere: number, or weight, of non-links in cells without links.
     """
     order = np.argsort(links / np.maximum(links + nonlinks, np.finfo(float).tiny), kind="stable")
     links, nonlinks = links[order], nonlinks[order]
@@ -78,7 +80,8 @@ def accuracy_limit(table: Integers, confidence: float = 0.95) -> float:
     number of hits of the table's own best rule. So one one-sided Clopper-Pearson limit bounds every rule.
 
     Args:
-        table: (codes, classes) counts of nodes drawn at random. confidence: probability that the limit holds.
+        table: (codes, classes) counts of nodes drawn at random.
+        confidence: probability that the limit holds.
     """
     hits, count = int(table.max(axis=1).sum()), int(table.sum())
     return 1.0 if hits == count else float(beta.ppf(confidence, hits + 1, count - hits))
@@ -88,16 +91,17 @@ def balanced_limit(table: Integers, confidence: float = 0.95) -> float:
     """An upper limit on the balanced accuracy of every rule, by the same argument and Hoeffding's inequality.
 
     It is the table's best balanced accuracy + sqrt( ln(1 / (1 - confidence)) / 2 * sum over classes 1 / n_y ) / C. A
-    class without nodes in the table counts as found completely.
+    class without nodes in the table counts with a recall of 1.
 
     Args:
         table: (codes, classes) counts; a class may have no nodes here.
+        confidence: probability that the limit holds.
     """
     num_classes = table.shape[1]
     counted = table[:, table.sum(axis=0) > 0]
-    found = (counted / counted.sum(axis=0)).max(axis=1).sum() + num_classes - counted.shape[1]
+    recalls = (counted / counted.sum(axis=0)).max(axis=1).sum() + num_classes - counted.shape[1]
     margin = np.sqrt(np.log(1 / (1 - confidence)) / 2 * (1 / counted.sum(axis=0)).sum())
-    return min(1.0, float((found + margin) / num_classes))
+    return min(1.0, float((recalls + margin) / num_classes))
 
 
 def _xlogx(counts: Integers) -> Floats:

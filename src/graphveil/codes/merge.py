@@ -1,9 +1,9 @@
-"""Merge codes until a release holds its limits, at the smallest loss of utility.
+"""Merge codes until a release meets its limits, at a small loss of utility.
 
 Merging two codes adds their counts. This cannot raise the best accuracy, the best AUC or the information of any secret,
-and a release with one code reveals nothing. So every limit at or above guessing can be held. The merges are chosen
-greedily, as in the privacy funnel (Makhdoumi et al., 2014): each merge has the smallest loss of utility information for
-what it removes from the secrets that are above their limits.
+and a release with one code reveals nothing. So every limit at or above the chance level can be met. The merges are
+chosen greedily, as in the privacy funnel (Makhdoumi et al., 2014): each merge has the smallest loss of utility
+information relative to what it removes from the secrets that are above their limits.
 """
 
 from collections.abc import Sequence
@@ -17,19 +17,28 @@ from graphveil.codes.tables import Floats, Integers, unordered
 from graphveil.errors import GraphveilError
 
 TOLERANCE = 1e-9
-"""Rounding: a limit counts as held, and a gain as none, up to this."""
+"""Rounding: a limit is met, and a gain is zero, up to this."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassCounts:
-    """Nodes by code and class, (codes, classes), as of `class_table`; its statistic is the best accuracy."""
+    """Counts of a node secret; its statistic is the best accuracy.
+
+    Args:
+        table: of `class_table`, (codes, classes).
+    """
 
     table: Integers
 
 
 @dataclass(frozen=True, eq=False)
 class LinkCounts:
-    """Links and node pairs by two codes, (codes, codes), as of `link_table` and `pair_table`; the best AUC."""
+    """Counts of a link secret; its statistic is the best AUC.
+
+    Args:
+        links: of `link_table`, (codes, codes).
+        pairs: of `pair_table`, (codes, codes).
+    """
 
     links: Integers
     pairs: Integers
@@ -40,13 +49,16 @@ Counts = ClassCounts | LinkCounts
 
 @dataclass(frozen=True, eq=False)
 class Merging:
-    """Which codes become one, and the price.
+    """Which codes are merged, and the loss of utility.
 
     Args:
-        mapping: (codes,) the new code of each old code; new codes count from 0. Codes without nodes get the new code
+        mapping: the new code of each old code, (codes,); new codes count from 0. Codes without nodes get the new code
             with the most nodes.
-        statistics_before: best accuracy or best AUC of each secret. statistics_after: the same after merging.
-        utility_before: information about the utility in nats. utility_after: the same after merging.
+        num_codes: the number of new codes.
+        statistics_before: best accuracy or best AUC of each secret before merging.
+        statistics_after: the same after merging.
+        utility_before: information about the utility before merging, in nats.
+        utility_after: the same after merging.
     """
 
     mapping: Integers
@@ -58,7 +70,7 @@ class Merging:
 
     @property
     def price(self) -> float:
-        """The utility information that was lost, in nats."""
+        """The loss of information about the utility, in nats."""
         return self.utility_before - self.utility_after
 
 
@@ -68,13 +80,14 @@ def merge(
     secrets: Sequence[tuple[Counts, float]],
     min_size: int = 1,
 ) -> Merging:
-    """Merge codes until every secret holds its limit and every code has enough nodes.
+    """Merge codes until every secret meets its limit and every code has enough nodes.
 
     Args:
-        sizes: (codes,) released nodes with each code. utility: counts of what the release keeps.
-        secrets: (counts, limit) of each secret; the limit is on the best accuracy of a class secret and on the best AUC
-            of links. A list without secrets merges small codes only.
-        min_size: codes with fewer nodes are merged first, each into the code where it costs least.
+        sizes: number of released nodes with each code, (codes,).
+        utility: counts of what the release keeps.
+        secrets: (counts, limit) of each secret; the limit is on the best accuracy of a node secret, or on the best AUC
+            of links. With an empty list, only small codes are merged.
+        min_size: codes with fewer nodes are merged first, each into the code with the smallest loss.
     """
     used = np.flatnonzero(sizes > 0)
     if len(used) == 0:
@@ -83,9 +96,9 @@ def merge(
     hidden = [_state(counts, len(sizes), used) for counts, _ in secrets]
     limits = [limit for _, limit in secrets]
     for state, limit in zip(hidden, limits, strict=True):
-        if state.guessing > limit + TOLERANCE:
+        if state.chance > limit + TOLERANCE:
             raise GraphveilError(
-                f"the limit {limit:.4f} is below guessing, {state.guessing:.4f}, which no release can hold:"
+                f"the limit {limit:.4f} is below the chance level, {state.chance:.4f}, so no release can meet it:"
                 " raise the limit."
             )
     before, utility_before = tuple(state.statistic() for state in hidden), kept.information()
@@ -123,9 +136,9 @@ def _cheapest_partner(code: int, losses: Floats) -> tuple[int, int]:
 
 
 def _best_merge(losses: Floats, above: Sequence[tuple["_State", float]]) -> tuple[int, int]:
-    """The pair with the smallest loss of utility for what it removes from the secrets above their limits.
+    """The pair with the smallest loss of utility relative to what it removes from the secrets above their limits.
 
-    Where no single merge lowers a statistic, what counts is the secret information that it removes.
+    If no single merge lowers a statistic, the removed information about the secrets is used instead.
     """
     upper = np.triu(np.ones(losses.shape, dtype=bool), 1)
     gain = np.sum([state.progress(limit) for state, limit in above], axis=0)
@@ -141,12 +154,12 @@ def _best_merge(losses: Floats, above: Sequence[tuple["_State", float]]) -> tupl
 
 
 class _ClassState:
-    """Nodes by code and class, and what each merge of two codes would remove."""
+    """Nodes by code and class, and the information and hits that each merge of two codes would remove."""
 
     def __init__(self, table: Integers) -> None:
         self.table = table.copy()
         self.total = max(1, int(table.sum()))
-        self.guessing = majority_share(table) if table.any() else 0.0
+        self.chance = majority_share(table) if table.any() else 0.0
         size = len(table)
         self._information, self._hits = np.zeros((size, size)), np.zeros((size, size))
         for code in range(size):
@@ -177,23 +190,23 @@ class _ClassState:
     def _update(self, code: int) -> None:
         """Compare a code with all others, from its counts."""
         rows = self.table.sum(axis=1, keepdims=True)
-        together, all_together = self.table + self.table[code], rows + rows[code]
+        merged, merged_rows = self.table + self.table[code], rows + rows[code]
         split = _evidence(self.table, rows).sum(axis=1)
-        lost = (split + split[code] - _evidence(together, all_together).sum(axis=1)) / self.total
+        lost = (split + split[code] - _evidence(merged, merged_rows).sum(axis=1)) / self.total
         most = self.table.max(axis=1)
         self._information[code] = self._information[:, code] = np.maximum(lost, 0.0)
-        self._hits[code] = self._hits[:, code] = most + most[code] - together.max(axis=1)
+        self._hits[code] = self._hits[:, code] = most + most[code] - merged.max(axis=1)
 
 
 class _LinkState:
     """Links and node pairs by two codes, and the information that each merge of two codes would remove."""
 
-    guessing = 0.5
+    chance = 0.5
 
     def __init__(self, links: Integers, pairs: Integers) -> None:
         self.links, self.pairs = links.copy(), pairs.copy()
         self.total = max(1, int(links.sum()))
-        self._rows = np.zeros(links.shape)  # what adding two rows removes, with no regard to adding their columns
+        self._rows = np.zeros(links.shape)  # the information that adding two rows removes, without adding their columns
         for column in range(len(links)):
             self._rows += self._column_gap(column)
 
@@ -231,11 +244,11 @@ class _LinkState:
         self.links, self.pairs = _added(self.links, one, other), _added(self.pairs, one, other)
         self._rows = _without(rows, other) + self._column_gap(one)
         cells = _evidence(self.links, self.pairs).sum(axis=1)
-        together = _evidence(self.links + self.links[one], self.pairs + self.pairs[one]).sum(axis=1)
-        self._rows[one] = self._rows[:, one] = cells + cells[one] - together
+        merged = _evidence(self.links + self.links[one], self.pairs + self.pairs[one]).sum(axis=1)
+        self._rows[one] = self._rows[:, one] = cells + cells[one] - merged
 
     def _column_gap(self, column: int) -> Floats:
-        """What adding two cells of a column removes, (codes, codes)."""
+        """The information that adding two cells of a column removes, (codes, codes)."""
         links, pairs = self.links[:, column], self.pairs[:, column]
         cells = _evidence(links, pairs)
         return cells[:, None] + cells - _evidence(links[:, None] + links, pairs[:, None] + pairs)
@@ -256,7 +269,7 @@ def _state(counts: Counts, num_codes: int, used: Integers) -> _State:
 
 
 def _evidence(counts: Integers, of: Integers) -> Floats:
-    """counts * log(counts / of), 0 where there are none."""
+    """counts * log(counts / of), 0 for a count of 0."""
     return np.asarray(counts * np.log(np.maximum(counts, 1) / np.maximum(of, 1)), dtype=np.float64)
 
 
@@ -269,5 +282,5 @@ def _added(table: Integers, one: int, other: int) -> Integers:
 
 
 def _without(table: Table, code: int) -> Table:
-    """Without a row and a column."""
+    """The table without one row and one column."""
     return np.delete(np.delete(table, code, axis=0), code, axis=1)

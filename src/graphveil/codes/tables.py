@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 def distinct_codes(z: NDArray[Any]) -> tuple[Integers, Integers]:
     """Number the distinct rows of an array in order of first occurrence.
 
-    Rows are compared byte by byte, so two rows share a code only if nobody can tell them apart: 0.0 and -0.0 differ.
+    Rows are compared byte by byte, so two rows share a code only if they are identical: 0.0 and -0.0 differ.
 
     Args:
         z: (n, d), of any type with a fixed size.
@@ -33,7 +33,7 @@ def distinct_codes(z: NDArray[Any]) -> tuple[Integers, Integers]:
     """
     rows = np.ascontiguousarray(z)
     if rows.ndim != 2 or rows.shape[1] == 0:
-        raise GraphveilError(f"z has shape {rows.shape}: expected one row a node and at least one column.")
+        raise GraphveilError(f"z has shape {rows.shape}: expected one row per node and at least one column.")
     row_bytes = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
     _, first, inverse = np.unique(row_bytes, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -46,10 +46,11 @@ def joint(first: Integers, second: Integers) -> Integers:
     """The pair of two codes as one code, (n,): what two releases of the same nodes show together.
 
     Args:
-        first: (n,) codes of one release. second: (n,) codes of another release, nodes in the same order.
+        first: codes of one release, (n,).
+        second: codes of another release, (n,), with the nodes in the same order.
 
     Returns:
-        (n,) codes that count from 0, one for each pair of codes that occurs.
+        Codes from 0, (n,), one for each pair of codes that occurs.
     """
     if first.shape != second.shape:
         raise GraphveilError(
@@ -60,7 +61,12 @@ def joint(first: Integers, second: Integers) -> Integers:
 
 
 def code_sizes(codes: Integers, num_codes: int) -> Integers:
-    """The number of nodes with each code, (num_codes,)."""
+    """The number of nodes with each code, (num_codes,).
+
+    Args:
+        codes: (n,).
+        num_codes: the number of codes.
+    """
     _check_range("codes", codes, 0, num_codes)
     return np.bincount(codes, minlength=num_codes).astype(np.int64)
 
@@ -69,7 +75,10 @@ def class_table(codes: Integers, y: Integers, num_codes: int, num_classes: int) 
     """The number of nodes with each code and class, (num_codes, num_classes).
 
     Args:
-        codes: (n,). y: (n,) classes; nodes with an unknown class (-1) are left out.
+        codes: (n,).
+        y: classes, (n,); nodes with an unknown class (-1) are left out.
+        num_codes: the number of codes.
+        num_classes: the number of classes.
     """
     _check_range("codes", codes, 0, num_codes)
     _check_range("classes", y, -1, num_classes)
@@ -82,7 +91,9 @@ def link_table(codes: Integers, pairs: Integers, num_codes: int) -> Integers:
     """The number of links by the codes of their ends, (num_codes, num_codes), counted in both directions.
 
     Args:
-        codes: (n,). pairs: (2, links), each undirected link once.
+        codes: (n,).
+        pairs: (2, links), each undirected link once.
+        num_codes: the number of codes.
     """
     _check_range("codes", codes, 0, num_codes)
     one, other = codes[pairs]
@@ -94,6 +105,10 @@ def pair_table(codes: Integers, num_codes: int) -> Integers:
     """The number of node pairs by two codes, (num_codes, num_codes), in the convention of `link_table`.
 
     `pair_table - link_table` is the table of the non-links.
+
+    Args:
+        codes: (n,).
+        num_codes: the number of codes.
     """
     sizes = code_sizes(codes, num_codes)
     return np.outer(sizes, sizes) - np.diag(sizes)
@@ -110,7 +125,8 @@ def link_cells(codes: Integers, pairs: Integers) -> tuple[Integers, Integers]:
     """The unordered pairs of codes that have links, without the M x M table.
 
     Args:
-        codes: (n,). pairs: (2, links).
+        codes: (n,).
+        pairs: (2, links).
 
     Returns:
         The codes of each cell, (2, cells) with the smaller code first, and the cell of each link, (links,).
@@ -125,7 +141,8 @@ def cell_pairs(cells: Integers, sizes: Integers) -> Integers:
     """The number of node pairs in each unordered pair of codes, (cells,).
 
     Args:
-        cells: (2, cells) codes. sizes: (codes,) nodes with each code.
+        cells: the two codes of each cell, (2, cells).
+        sizes: number of nodes with each code, (codes,).
     """
     one, other = cells
     counts: Integers = np.where(one == other, sizes[one] * (sizes[one] - 1) // 2, sizes[one] * sizes[other])

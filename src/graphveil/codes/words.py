@@ -1,11 +1,11 @@
-"""Sentences of a certificate: percentages, the second statement, and what a certificate does not cover."""
+"""Text of a certificate: percentages, the opening of the second statement, and what a certificate does not cover."""
 
 import math
 
 NOT_COVERED: tuple[tuple[str, str], ...] = (
     (
-        "Attackers who also know other facts about a node. Two facts that reveal nothing alone can reveal the secret"
-        " together.",
+        "Attackers who also know other facts about a node. Two facts can reveal a secret together that neither reveals"
+        " alone.",
         "Codes that graphveil trains are computed from features and links, never from a class that they hide; codes"
         " that hide links do depend on the links. The audit runs attackers who hold the codes and the features, and"
         " reports what the codes add.",
@@ -16,7 +16,7 @@ NOT_COVERED: tuple[tuple[str, str], ...] = (
         " certificate covers the codes alone.",
     ),
     (
-        "Groups of nodes that are less protected than the average.",
+        "Groups of nodes that leak more than the average.",
         "The certificate of a class has one row for each third of the nodes by degree, and names the worst code.",
     ),
     (
@@ -31,15 +31,15 @@ NOT_COVERED: tuple[tuple[str, str], ...] = (
     ),
     (
         "The order of the rows, such as ids in the order of a crawl.",
-        "With pseudonyms (`graphveil export --pseudonyms`) the rows are in the order of the pseudonyms; without, they"
-        " are in the order of the graph.",
+        "With pseudonyms (`graphveil export --pseudonyms`) the rows are in the order of the pseudonyms. Without them,"
+        " they are in the order of the graph.",
     ),
     (
-        "Counts, probabilities or logits that are published beside the codes.",
+        "Counts, probabilities or logits that are published with the codes.",
         "The release contains hard codes and the certificate, and nothing else that was computed from the secret.",
     ),
 )
-"""What a certificate does not cover, and what is done about it: (objection, answer)."""
+"""What a certificate does not cover, and how graphveil responds: (objection, answer)."""
 
 
 def percent(share: float) -> str:

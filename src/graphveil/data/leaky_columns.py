@@ -28,7 +28,7 @@ Filled = tuple[Codes, Codes]
 """The rows of a column that are not empty, and for each the code 1, 2, ... of its value; 0 is for the others."""
 
 
-def leaky_columns(graph: Data, target: str) -> list[tuple[str, float]]:
+def find_leaky_columns(graph: Data, target: str) -> list[tuple[str, float]]:
     """Columns of the features with how well each alone tells the classes of a target, the strongest first.
 
     From one half of the nodes the most frequent class of each category, or of each bin of a number, is learned; it is

@@ -37,7 +37,7 @@ from graphveil.training.prediction import calibration
 from graphveil.training.targets import NodeClasses, class_utility
 
 SENSITIVITY = math.sqrt(2)
-"""How far one undirected link moves the sums of unit rows over neighbours, in L2 norm."""
+"""The L2 sensitivity of the sums of unit rows over neighbours to one undirected link."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,13 @@ class Aggregation:
     """The settings of noisy aggregation.
 
     Args:
-        hops: K, how many noisy sums are taken. channels: the width of both classifiers' hidden layers.
-        epochs: of each classifier; the one with the best validation accuracy is kept.
-        largest_delta: delta is this, or one over the number of links if that is smaller.
+        hops: K, the number of noisy sums.
+        channels: the width of the hidden layer of both classifiers.
+        dropout: the dropout rate of both classifiers.
+        epochs: training epochs of each classifier; the epoch with the best validation accuracy is kept.
+        learning_rate: of Adam.
+        weight_decay: of Adam.
+        largest_delta: the upper bound of delta, which is one over the number of links if that is smaller.
     """
 
     hops: int = 2
@@ -59,22 +63,32 @@ class Aggregation:
     largest_delta: float = 1e-5
 
     def delta(self, num_links: int) -> float:
-        """The delta for a graph with so many undirected links."""
+        """The delta for a graph with `num_links` undirected links."""
         return min(self.largest_delta, 1 / max(num_links, 1))
 
 
 def noisy_classes(
     graph: Data, split: Split, epsilon: float, seed: int, utility: str = "labels", settings: Aggregation | None = None
 ) -> Tensor:
-    """Calibrated class probabilities of every node, (num_nodes, classes), that are edge-level private.
+    """Calibrated class probabilities of every node under edge-level differential privacy.
 
     Args:
+        graph: a graph with node features that do not depend on its links.
+        split: the nodes that train and validate, and the links to aggregate over.
         epsilon: the privacy loss of all hops together, per undirected link.
+        seed: of the weights and the noise.
         utility: the class to predict.
+        settings: None for the defaults.
+
+    Returns:
+        Probabilities of shape (num_nodes, classes).
+
+    Raises:
+        GraphveilError: if the features are computed from links.
     """
     if is_structural(graph):
         raise GraphveilError(
-            "the features are counted from links, so noisy aggregation cannot hide links: give the nodes features."
+            "the features are computed from links, so noisy aggregation cannot hide links: give the nodes features."
         )
     settings = settings or Aggregation()
     cpu = torch.device("cpu")
@@ -98,10 +112,14 @@ def noisy_classes(
 
 
 def neighbour_sums(x: Tensor, links: Tensor) -> Tensor:
-    """The sum of the neighbours' rows, (n, channels).
+    """The sum of the rows of each node's neighbours.
 
     Args:
-        x: (n, channels) with rows of at most unit norm. links: (2, links), each undirected link once.
+        x: rows of at most unit norm, (n, channels).
+        links: each undirected link once, (2, links).
+
+    Returns:
+        Sums of shape (n, channels).
     """
     row, col = both_directions(links)
     row, order = row.sort(stable=True)
@@ -111,21 +129,37 @@ def neighbour_sums(x: Tensor, links: Tensor) -> Tensor:
 
 @lru_cache(maxsize=64)
 def noise_scale(epsilon: float, delta: float, hops: int) -> float:
-    """The standard deviation of the noise of each hop for which all hops are (epsilon, delta)-private together."""
+    """The standard deviation of the noise of each hop, so that all hops together are (epsilon, delta)-private.
+
+    Args:
+        epsilon: the privacy loss of all hops together.
+        delta: the probability that the loss exceeds epsilon.
+        hops: the number of noisy sums.
+    """
     import dp_accounting  # noqa: PLC0415 - an extra
     from dp_accounting.pld import PLDAccountant  # noqa: PLC0415
 
     def event(multiplier: float) -> object:
         return dp_accounting.SelfComposedDpEvent(dp_accounting.GaussianDpEvent(multiplier), hops)
 
-    # ten times as coarse as its default and ten times as fast; it rounds the loss up, here in the seventh digit
+    # ten times coarser and faster than the default; the loss is rounded up, here in the seventh digit
     accountant = partial(PLDAccountant, value_discretization_interval=1e-3)
     multiplier = dp_accounting.calibrate_dp_mechanism(accountant, event, epsilon, delta)
     return SENSITIVITY * float(multiplier)
 
 
 def train_classifier(classifier: nn.Module, x: Features, target: NodeClasses, settings: Aggregation) -> Tensor:
-    """Train on the training nodes, keep the best epoch on the validation nodes; gives logits, (num_nodes, classes)."""
+    """Train on the training nodes and keep the epoch that is best on the validation nodes.
+
+    Args:
+        classifier: maps `x` to logits; it is trained in place.
+        x: input rows of all nodes.
+        target: the classes, and the nodes that train and validate.
+        settings: epochs, learning rate and weight decay.
+
+    Returns:
+        Logits of shape (num_nodes, classes).
+    """
     train = target.train_examples
     optimizer = torch.optim.Adam(classifier.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
     best, kept = (-1.0, 0.0), copy.deepcopy(classifier.state_dict())
@@ -141,7 +175,7 @@ def train_classifier(classifier: nn.Module, x: Features, target: NodeClasses, se
 
 
 def validation(logits: Tensor, target: NodeClasses) -> tuple[float, float]:
-    """The accuracy on the validation nodes, and their log-likelihood, which decides between equals."""
+    """Accuracy and log-likelihood on the validation nodes; the second breaks ties of the first."""
     logits, y = logits[target.val.index], target.val.y
     return float((logits.argmax(dim=-1) == y).double().mean()), -float(F.cross_entropy(logits, y))
 

@@ -1,4 +1,4 @@
-"""Train cells, and keep their embeddings: a better audit reads them again, and nothing is trained twice."""
+"""Train cells and store their embeddings, so that a newer audit needs no second training."""
 
 import json
 import math
@@ -15,19 +15,22 @@ from graphveil.codes import distinct_codes
 from graphveil.experiments.cells import Cell
 from graphveil.experiments.peers import release
 from graphveil.files import is_sealed, sealed, write_atomically
-from graphveil.together import fit_together
 from graphveil.training.history import Round, numbered
 from graphveil.training.score import Joint, Score
+from graphveil.veil import fit_together
 
 Curves = Mapping[str, list[float | None]]
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What has become of a cell before its audit.
+    """A trained cell before its audit.
 
     Args:
-        curves: columns of the history, in the rounds that were evaluated.
+        cell: the configuration.
+        z: embeddings of shape (num_nodes, channels).
+        score: utility and training adversaries on the test part.
+        curves: columns of the history, for the rounds that were evaluated.
     """
 
     cell: Cell
@@ -37,7 +40,11 @@ class Trained:
 
 
 def train(cells: Sequence[Cell]) -> list[Trained]:
-    """Train cells that differ in seed and trade-off only; several at once are one batched problem."""
+    """Train cells as one batch.
+
+    Args:
+        cells: cells that differ only in seed and trade-off, or in epsilon.
+    """
     graph = cells[0].graph()
     if cells[0].epsilon is not None:
         return [_release(cell, cell.epsilon, graph) for cell in cells if cell.epsilon is not None]
@@ -54,7 +61,7 @@ def train(cells: Sequence[Cell]) -> list[Trained]:
 
 
 def _release(cell: Cell, epsilon: float, graph: Data) -> Trained:
-    """What a peer publishes, in the place of a training of ours."""
+    """The release of a peer, which replaces the training of a variant."""
     found = release(cell.objective, graph, cell.parts(graph), epsilon, cell.seed, cell.task)
     return Trained(cell, found.z.numpy(), found.score, _curves(cell, []))
 
@@ -65,13 +72,20 @@ def _curves(cell: Cell, history: Sequence[Round]) -> Curves:
 
 
 def _curve(history: Sequence[Round], name: str) -> list[float | None]:
-    """A column of the history, in the rounds that were evaluated; all None where there is no such column."""
+    """A column of the history for the rounds that were evaluated; all None if the column is missing."""
     values = [done.row().get(name, math.nan) for done in history if not math.isnan(done.utility)]
     return [None if math.isnan(value) else round(value, 4) for value in values]
 
 
 def keep(trained: Trained, folder: Path) -> None:
-    """Write embeddings, scores and curves beside the results: of few distinct rows these, and each node's number."""
+    """Write embeddings, scores and curves into the folder of the results.
+
+    Embeddings are stored as their distinct rows and the index of the row of each node.
+
+    Args:
+        trained: the cell to store.
+        folder: the folder of the results.
+    """
     codes, first = distinct_codes(trained.z)
     about = {"key": trained.cell.training_key, "score": asdict(trained.score), "curves": dict(trained.curves)}
     text = json.dumps(sealed(about | {"embeddings": rows_digest(trained.z)})).encode()
@@ -85,14 +99,22 @@ def keep(trained: Trained, folder: Path) -> None:
 
 
 def read_kept(cell: Cell, folder: Path) -> Trained | None:
-    """A cell as `keep` left it, or None where there is none, or one that was torn, edited or is of another cell."""
+    """Read a cell that `keep` has stored.
+
+    Args:
+        cell: the configuration.
+        folder: the folder of the results.
+
+    Returns:
+        The trained cell, or None if its file is missing, incomplete, edited or of another cell.
+    """
     try:
         with cell.embeddings_file(folder).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             about = json.loads(arrays["about"].tobytes())
             z = arrays["rows"][arrays["numbers"]]
         if not is_sealed(about) or about["key"] != cell.training_key or about["embeddings"] != rows_digest(z):
             return None
-        told = [Joint(**joint) for joint in about["score"].pop("secrets")]
-        return Trained(cell, z, Score(**about["score"], secrets=tuple(told)), about["curves"])
+        secrets = tuple(Joint(**joint) for joint in about["score"].pop("secrets"))
+        return Trained(cell, z, Score(**about["score"], secrets=secrets), about["curves"])
     except (*UNREADABLE, IndexError):
         return None

@@ -1,4 +1,4 @@
-"""One training and its audit, as one file: named after all that decides it, and checked when it is read again."""
+"""A cell: one training and its audit. Its result is one file, named by a hash of the configuration."""
 
 import hashlib
 import json
@@ -37,16 +37,28 @@ SCHEMA = "graphveil/cell/6"
 
 @dataclass(frozen=True)
 class Cell:
-    """All that decides one result.
+    """The configuration of one training and its audit.
 
     Args:
-        dataset: a graph by name, or what to call the one of `source`.
-        device: a GPU adds in another order than a CPU, but all of them alike.
-        length: times the recipe's rounds and patience.
-        rounds: other than the recipe's, for a look at whether it runs.
+        dataset: the name of a built-in graph, or a title for the graph of `source`.
+        encoder: the name of the encoder.
+        utility: the target that is kept.
+        secrets: the targets that are hidden.
+        objective: the name of the objective, or of a peer if `epsilon` is given.
+        tradeoff: the trade-off; a peer ignores it.
+        adversary: the head of the adversary; None for the default.
+        steps: steps of the adversary in each round.
+        knows: the secrets that the defender knows, "few" or "all".
+        split: the kind of split.
+        message_edges: the links that messages pass along, "train" or "all".
+        seed: of the split, the training and the audit.
+        device: "cpu" or a GPU. Sums on a GPU are in another order than on a CPU; the number of the GPU does not matter.
+        length: a factor for the rounds and the patience of the recipe.
+        rounds: the number of rounds for a test run; None for that of the recipe.
+        source: the files of a graph that is not built in.
         panel: the attacks of the audit, "quick" or "full".
-        settings: what differs from the default recipe, as `name=value`.
-        epsilon: of a peer, which `objective` then names (`graphveil.experiments.peers`); it has no trade-off.
+        settings: changes to the default recipe, as `name=value`.
+        epsilon: the epsilon of a peer (`graphveil.experiments.peers`); None for a variant.
     """
 
     dataset: str
@@ -73,7 +85,7 @@ class Cell:
         return f"{self.dataset} {self.encoder} {self.objective} {self._level} seed {self.seed}"
 
     def graph(self) -> Data:
-        """What is trained on; a graph of somebody's own that has changed since is refused."""
+        """Load the graph; a graph from files that have changed since is refused."""
         return _open(self.dataset, self.source)
 
     def veil(self) -> Veil:
@@ -102,33 +114,33 @@ class Cell:
 
     @property
     def task(self) -> Task:
-        """The same for a peer."""
+        """The task of a peer."""
         return Task(self.utility, self.secrets, self.rounds)
 
     @property
     def key(self) -> str:
-        """A hash of the training's, of the audit, and of the versions it runs on."""
+        """A hash of the training, the audit, and the versions of both."""
         return _hash([SCHEMA, REVISION, self.training_key, self.panel, made_with()])
 
     @property
     def training_key(self) -> str:
-        """A hash of the resolved configuration of the training, and of the versions it runs on."""
+        """A hash of the resolved configuration of the training, and of the versions of its libraries."""
         cell = asdict(self) | {"device": self.device.partition(":")[0], "panel": None}
         peer = None if self.epsilon is None else PEERS[self.objective]
         config = self.veil().config() if peer is None else peer.config(self.seed, self.task)
         return _hash([ALGORITHM, cell, config, versions()])
 
     def file(self, folder: Path) -> Path:
-        """Where the result lies."""
+        """The path of the result."""
         return folder / f"{self._stem}-{self.key[:12]}.json"
 
     def embeddings_file(self, folder: Path) -> Path:
-        """Where the embeddings lie, in the folder of the results."""
+        """The path of the embeddings."""
         return folder / "embeddings" / f"{self._stem}-{self.training_key[:12]}.npz"
 
     @property
     def _stem(self) -> str:
-        # somebody's own names, which may hold anything
+        # names from user files may contain any character
         dataset, utility = (re.sub("[^A-Za-z0-9]+", "-", name)[:60] for name in (self.dataset, self.utility))
         words = (dataset, self.encoder, utility, self.objective, self._level.replace(" ", "-"), self.seed)
         return "-".join(map(str, words))
@@ -148,17 +160,19 @@ def _open(name: str, source: Source | None) -> Data:
         return load(name)
     graph = open_graph(source.path, ReadOptions(**json.loads(source.reading)))
     if digest(graph) != source.digest:
-        raise GraphveilError(f"{source.path} has changed since the sweep was begun: begin another, in another folder.")
+        raise GraphveilError(
+            f"{source.path} has changed since the sweep was started: start a new sweep in another folder."
+        )
     return graph
 
 
 def made_with() -> dict[str, str]:
-    """The versions that training and audit depend on."""
+    """The versions of the libraries that training and audit depend on."""
     return versions() | {name: version(name) for name in ("scikit-learn", "scipy")}
 
 
 def read_result(cell: Cell, folder: Path) -> dict[str, Any] | None:
-    """A cell's result, or None where there is none, or one that was torn, edited or is of another cell."""
+    """Read the result of a cell; None if its file is missing, incomplete, edited or of another cell."""
     try:
         result: dict[str, Any] = read_json(cell.file(folder))
         return result if is_sealed(result) and result["key"] == cell.key else None
@@ -167,28 +181,28 @@ def read_result(cell: Cell, folder: Path) -> dict[str, Any] | None:
 
 
 def finish(trained: "Trained", folder: Path) -> None:
-    """Audit each secret, and write the result."""
+    """Audit each secret of a trained cell, and write the result into the folder."""
     cell, score, curves = trained.cell, trained.score, trained.curves
     graph = cell.graph()
     split = cell.parts(graph)
     utility = utility_of(cell.utility, score.utility, graph, split)
     effort = Effort(cache=folder / "controls")
-    told = {}
+    audits = {}
     for number, joint in enumerate(score.secrets):
         context = Context(joint.value, utility)
         found = audit(trained.z, graph, split, joint.secret, cell.panel, cell.seed, None, context, effort)
-        told[joint.secret] = summary(found) | {
+        audits[joint.secret] = summary(found) | {
             "joint_rounded": joint.rounded,
             "history": {name: curves[numbered(name, number)] for name in ("adversary", "probe")},
             "map": draw(found.secret, trained.z) if cell.seed == 0 else None,
         }
     kept = {"utility": utility.value, "utility_chance": utility.chance}
     rounds = {name: curves[name] for name in ("round", "utility")}
-    write_result(cell, folder, kept | {"history": rounds, "secrets": told})
+    write_result(cell, folder, kept | {"history": rounds, "secrets": audits})
 
 
 def summary(found: Audit) -> dict[str, Any]:
-    """What the tables need of an audit."""
+    """The values of an audit that the tables use."""
     matched, balanced = found.class_matched, found.most_balanced
     return {
         "joint": found.context.joint,
@@ -207,7 +221,7 @@ def summary(found: Audit) -> dict[str, Any]:
 
 
 def _certified(certificate: Certificate | None) -> dict[str, float | None] | None:
-    """The best accuracy or AUC of any rule on this release, what guessing has, and the limit for other nodes."""
+    """The best accuracy or AUC of any rule on this release, its chance level, and the limit for other nodes."""
     if certificate is None:
         return None
     limit: float | None = None
@@ -222,7 +236,7 @@ def _certified(certificate: Certificate | None) -> dict[str, float | None] | Non
 
 
 def _with_features(found: Audit) -> dict[str, Any] | None:
-    """The strongest attack on z and the features, beside the features alone and beside the true classes in place of z.
+    """The strongest attack on z and the features, the same without z, and with the true classes in place of z.
 
     None for the quick panel, which has no such attacks.
     """
@@ -241,6 +255,6 @@ def _with_features(found: Audit) -> dict[str, Any] | None:
 
 
 def write_result(cell: Cell, folder: Path, found: dict[str, Any]) -> None:
-    """With a digest of itself, so that an edited file is noticed."""
+    """Write the result of a cell with a digest of its content, which reveals later edits."""
     result = {"schema": SCHEMA, "key": cell.key, "cell": asdict(cell), "versions": made_with(), **found}
     write_json(cell.file(folder), sealed(result))

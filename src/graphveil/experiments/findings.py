@@ -1,32 +1,36 @@
-"""What the re-run says, in sentences whose every number is taken from the rows."""
+"""Summarise the results of `graphveil reproduce` in sentences; every number is computed from the rows."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
 from graphveil.errors import GraphveilError
-from graphveil.experiments.goals import MATCHED, eighteen_cells, second_point
-from graphveil.experiments.render import beside_paper, markdown, percent
+from graphveil.experiments.goals import MATCHED, main_results, second_point
+from graphveil.experiments.render import has_paper, markdown, percent
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import SECRET_MARGIN, UTILITY_MARGIN, Row
 from graphveil.files import write_text
 
 Tables = Mapping[str, Sequence[Row]]
-"""The rows of each experiment, by its name."""
+"""The rows of each experiment, by the name of the experiment."""
 
 HEADINGS = {
-    "table2": "Links are kept, labels are hidden (Table 2)",
-    "table3": "Labels are kept, links hidden (Table 3)",
+    "table2": "Links kept, labels hidden (Table 2)",
+    "table3": "Labels kept, links hidden (Table 3)",
 }
 FIGURES = {"table2": "figure2", "table3": "figure3"}
 
 
 def findings(tables: Tables) -> str:
-    """One page: what reproduces, what does not, and why; only of experiments that are there."""
+    """Markdown sections that say what is reproduced, what is not, and why.
+
+    Args:
+        tables: the rows of each experiment; an experiment without rows is left out.
+    """
     parts = []
     for name, heading in HEADINGS.items():
         rows, curve = tables.get(name, ()), tables.get(FIGURES[name], ())
-        said = [
+        paragraphs = [
             _unprotected(rows),
             _protocol(rows),
             _sign(rows),
@@ -36,18 +40,19 @@ def findings(tables: Tables) -> str:
             _collapse(rows),
             _ends(rows, curve),
         ]
-        if any(said):
-            parts += [f"### {heading}", *(sentence for sentence in said if sentence)]
+        if any(paragraphs):
+            parts += [f"### {heading}", *(paragraph for paragraph in paragraphs if paragraph)]
     return "\n\n".join(parts)
 
 
 def results(tables: Tables, experiments: Mapping[str, Experiment]) -> str:
-    """The 18 cells, the findings, and under them every table; what the figures show is folded.
+    """The main results, the findings and every table as Markdown; tables of figures are collapsed.
 
     Args:
-        experiments: those of `tables`, by the same names.
+        tables: the rows of each experiment.
+        experiments: the experiments of `tables`, by the same names.
     """
-    parts = [_cells(tables, experiments), findings(tables)]
+    parts = [_main_results(tables, experiments), findings(tables)]
     for name, rows in tables.items():
         table = markdown(rows)
         if name.startswith("figure"):
@@ -56,17 +61,25 @@ def results(tables: Tables, experiments: Mapping[str, Experiment]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _cells(tables: Tables, experiments: Mapping[str, Experiment]) -> str:
-    """Nothing of trainings of fewer rounds, which are not held against the paper."""
-    judged = {name: (experiments[name], rows) for name, rows in tables.items() if not rows or beside_paper(rows)}
-    parts = [eighteen_cells(judged)]
-    if "table3" in judged:
-        parts.append(second_point(*judged["table3"]))
+def _main_results(tables: Tables, experiments: Mapping[str, Experiment]) -> str:
+    """Leave out runs with fewer rounds, which are not compared with the paper."""
+    compared = {name: (experiments[name], rows) for name, rows in tables.items() if not rows or has_paper(rows)}
+    parts = [main_results(compared)]
+    if "table3" in compared:
+        parts.append(second_point(*compared["table3"]))
     return "\n\n".join(part for part in parts if part)
 
 
 def put_between_marks(file: Path, between: str | None) -> None:
-    """Replace what stands between the marks of a file; None only looks whether they are there."""
+    """Replace the text between the marks of a file.
+
+    Args:
+        file: a Markdown file with both marks.
+        between: the new text; None only checks that the marks exist.
+
+    Raises:
+        GraphveilError: if the file cannot be read, or a mark is missing.
+    """
     first, second = "<!-- reproduce: begin -->", "<!-- reproduce: end -->"
     try:
         before, _, rest = file.read_text(encoding="utf-8").partition(first)
@@ -74,58 +87,60 @@ def put_between_marks(file: Path, between: str | None) -> None:
         raise GraphveilError(f"{file} cannot be read ({error}): give a Markdown file for the results.") from error
     _, found, after = rest.partition(second)
     if not found:
-        raise GraphveilError(f"{file} has no place for the results: put the lines {first} and {second} where they go.")
+        raise GraphveilError(
+            f"{file} has no marks for the results: add the lines {first} and {second} where the results belong."
+        )
     if between is not None:
         write_text(file, f"{before}{first}\n{between}\n{second}{after}")
 
 
 def _unprotected(rows: Sequence[Row]) -> str:
-    cells = [row for row in _of(rows, "unprotected") if row.paper]
-    if not cells:
+    unprotected = [row for row in _of(rows, "unprotected") if row.paper]
+    if not unprotected:
         return ""
-    short = [
-        f"{_named(row)} {percent(row.utility.value)} of {percent(row.paper[0])}"
-        for row in cells
+    low_utility = [
+        f"{_name(row)} {percent(row.utility.value)}, paper {percent(row.paper[0])}"
+        for row in unprotected
         if row.paper and row.utility.value < row.paper[0] - UTILITY_MARGIN["unprotected"]
     ]
     weak = [
-        f"{_named(row)} {percent(row.protocol.value)} of {percent(row.paper[1])}"
-        for row in cells
+        f"{_name(row)} {percent(row.protocol.value)}, paper {percent(row.paper[1])}"
+        for row in unprotected
         if row.paper and row.protocol.value < row.paper[1] - SECRET_MARGIN
     ]
-    found = [row for row in cells if row.paper and row.fresh.value >= row.paper[1] - SECRET_MARGIN]
+    strong = [row for row in unprotected if row.paper and row.fresh.value >= row.paper[1] - SECRET_MARGIN]
     return (
-        f"**Without protection** the utility is at least the paper's less one point in {len(cells) - len(short)} of"
-        f" {len(cells)} cells{_listed(short)}. The paper's own attacker, trained afresh, reads at least the paper's"
-        " number"
-        f" less three points in {len(cells) - len(weak)}{_listed(weak)}, and the strongest fresh attack in"
-        f" {len(found)}."
+        "**Without protection.** The utility is at least the paper's minus one point in"
+        f" {len(unprotected) - len(low_utility)} of {len(unprotected)} rows{_exceptions(low_utility)}. The"
+        f" {_metric(unprotected[0])} of the paper's own attack, trained on the finished embeddings, is at least the"
+        f" paper's minus three points in {len(unprotected) - len(weak)}{_exceptions(weak)}. That of the strongest"
+        f" attack is in {len(strong)}."
     )
 
 
 def _protocol(rows: Sequence[Row]) -> str:
-    """Which objectives stand beside the paper's protected numbers, read by the paper's own protocol."""
+    """How many protected results of the paper each variant reproduces by the paper's own protocol."""
     judged = [row for row in _defaults(rows) if row.paper and row.utility.half is not None]
     if not judged:
         return ""
-    held = {
-        name: [row for row in _of(judged, name) if row.verdict in ("reproduced", "better")]
-        for name in _variants(judged)
+    reproduced = {
+        variant: {_name(row) for row in _of(judged, variant) if row.verdict in ("reproduced", "better")}
+        for variant in _variants(judged)
     }
-    cells = dict.fromkeys(map(_named, judged))
-    had = {_named(row) for these in held.values() for row in these}
+    by_any = set[str]().union(*reproduced.values())
     missing = [
-        f"{_named(row)} (keeps {percent(row.utility.value)} of {percent(row.paper[0])}, its adversary reads"
-        f" {percent(row.protocol.value)} of {percent(row.paper[1])})"
+        f"{_name(row)} (utility {percent(row.utility.value)}, paper {percent(row.paper[0])}; training adversary"
+        f" {percent(row.protocol.value)}, paper {percent(row.paper[1])})"
         for row in judged
-        if row.paper and _named(row) not in had and row.variant == "published"
+        if row.paper and _name(row) not in by_any and row.variant == "published"
     ]
     return (
-        "**By the paper's protocol** (as far as the intervals over seeds allow to say, the adversary that was trained"
-        " along reads at most three points more than the paper's, and the utility is at most two points below) of the"
-        f" {len(cells)} protected cells are reproduced or better:"
-        f" {', '.join(f'{len(these)} by `{name}`' for name, these in held.items())}; by any of them {len(had)}."
-        + (f" Not by any; with `published`: {'; '.join(missing)}." if missing else "")
+        f"**By the paper's protocol**, the attack {_metric(judged[0])} is that of the training adversary. A result is"
+        " reproduced if, within the intervals over seeds, the adversary is at most three points above the paper's and"
+        f" the utility is at most two points below it. Of the {len({*map(_name, judged)})} protected results, the"
+        f" number reproduced or better is {', '.join(f'{len(reproduced[name])} with `{name}`' for name in reproduced)},"
+        f" and {len(by_any)} with at least one of these variants."
+        + (f" Not reproduced with any variant (values of `published`): {'; '.join(missing)}." if missing else "")
     )
 
 
@@ -135,24 +150,29 @@ def _defaults(rows: Sequence[Row]) -> list[Row]:
 
 
 def _sign(rows: Sequence[Row]) -> str:
-    pairs = _side_by_side(rows, "unprotected", "published")
+    pairs = _paired(rows, "unprotected", "published")
     if not pairs:
         return ""
-    told = [row.fresh.value - plain.fresh.value for plain, row in pairs]
-    kept = [row.utility.value - plain.utility.value for plain, row in pairs]
+    attack = [row.fresh.value - plain.fresh.value for plain, row in pairs]
+    utility = [row.utility.value - plain.utility.value for plain, row in pairs]
     tied = [row for _, row in pairs if _hides_links(row) and row.protocol.value == 0.5]
-    awake = [_named(row) for _, row in pairs if row.protocol.value > row.chance + SECRET_MARGIN]
+    unsaturated = [_name(row) for _, row in pairs if row.protocol.value > row.chance + SECRET_MARGIN]
+    metric = _metric(pairs[0][1])
     return (
-        "**The sign in the pseudo-code.** `published` is the appendix to the letter: the adversary climbs its own"
+        "**The sign in the pseudo-code.** `published` follows the appendix literally: the adversary maximises its own"
         " loss, and so does the encoder. With the usual guard against log 0, an adversary that saturates on the wrong"
-        " side has no gradient left, and little else than the utility is left to train for. That adversary reads"
-        f" {_range([row.protocol.value for _, row in pairs])} %"
-        + (f"; in {len(awake)} of {len(pairs)} cells ({'; '.join(awake)}) it does not saturate" if awake else "")
-        + f". Beside no protection at all, what a fresh attacker reads moves by {_points(told)}, and the utility by"
-        f" {_points(kept)}."
+        " side has no gradient left, and the encoder is then trained almost only for the utility. The"
+        f" {metric} of this adversary is {_range([row.protocol.value for _, row in pairs])} %"
         + (
-            f" In {len(tied)} of {len(pairs)} cells ({'; '.join(map(_named, tied))}) its probabilities are all 0 or all"
-            " 1 in float32, and the AUC of ties is 50 exactly, as the paper prints for GAT."
+            f"; in {len(unsaturated)} of {len(pairs)} rows ({'; '.join(unsaturated)}) it does not saturate"
+            if unsaturated
+            else ""
+        )
+        + f". Compared with no protection, the {metric} of the strongest attack changes by {_points(attack)}, and the"
+        f" utility by {_points(utility)}."
+        + (
+            f" In {len(tied)} of {len(pairs)} rows ({'; '.join(map(_name, tied))}) its probabilities are all 0 or all"
+            " 1 in float32. The AUC of ties is exactly 50, as the paper prints for GAT."
             if tied
             else ""
         )
@@ -160,34 +180,35 @@ def _sign(rows: Sequence[Row]) -> str:
 
 
 def _second_term(rows: Sequence[Row]) -> str:
-    pairs = _side_by_side(rows, "minimax", "club")
+    pairs = _paired(rows, "minimax", "club")
     if not pairs:
         return ""
+    metric = _metric(pairs[0][0])
     return (
         "**The second term of vCLUB**, which the paper drops, removes the reward for an adversary that is"
-        " confidently wrong."
-        f" Without it (`minimax`) that adversary reads {_mean(pairs, 0, 'protocol')} % on average over the cells, a"
-        " fresh one"
-        f" {_mean(pairs, 0, 'fresh')} %, and the utility is {_mean(pairs, 0, 'utility')} %; with it (`club`) they read"
-        f" {_mean(pairs, 1, 'protocol')} and {_mean(pairs, 1, 'fresh')} %, at {_mean(pairs, 1, 'utility')} %."
+        f" confidently wrong. Without it (`minimax`), the mean {metric} is {_mean(pairs, 0, 'protocol')} % for the"
+        f" training adversary and {_mean(pairs, 0, 'fresh')} % for the strongest attack, at a mean utility of"
+        f" {_mean(pairs, 0, 'utility')} %. With it (`club`), these are {_mean(pairs, 1, 'protocol')},"
+        f" {_mean(pairs, 1, 'fresh')} and {_mean(pairs, 1, 'utility')} %."
     )
 
 
 def _default(rows: Sequence[Row]) -> str:
-    pairs = _side_by_side(rows, "club", "codes")
+    pairs = _paired(rows, "club", "codes")
     if not pairs:
         return ""
-    behind = [
-        f"{_named(codes)} ({percent(club.fresh.value)} to {percent(codes.fresh.value)})"
+    weaker = [
+        f"{_name(codes)} ({percent(club.fresh.value)}, `codes` {percent(codes.fresh.value)})"
         for club, codes in pairs
         if club.fresh.value < codes.fresh.value
     ]
     return (
-        f"**Our default.** The full panel reads {_mean(pairs, 1, 'fresh')} % on average under `codes`, and the quick"
-        f" one {_mean(pairs, 0, 'fresh')} % under `club`, at a utility of {_mean(pairs, 1, 'utility')} and"
-        f" {_mean(pairs, 0, 'utility')} %; guessing reads {100 * fmean(codes.chance for _, codes in pairs):.1f} %."
-        + (f" `club` is read less on {'; '.join(behind)}." if behind else "")
-        + (" On average it is the better hider here, and the worse keeper." if _club_hides_and_loses(pairs) else "")
+        f"**Our default.** The mean {_metric(pairs[0][1])} of the strongest attack is {_mean(pairs, 1, 'fresh')} % on"
+        f" `codes` (full panel) and {_mean(pairs, 0, 'fresh')} % on `club` (quick panel), at mean utilities of"
+        f" {_mean(pairs, 1, 'utility')} and {_mean(pairs, 0, 'utility')} %. The mean chance level is"
+        f" {100 * fmean(codes.chance for _, codes in pairs):.1f} %."
+        + (f" The strongest attack is weaker on `club` for {'; '.join(weaker)}." if weaker else "")
+        + (" On average `club` hides more here, and keeps less utility." if _club_hides_and_loses(pairs) else "")
     )
 
 
@@ -209,12 +230,10 @@ def _floor(rows: Sequence[Row]) -> str:
     lowest = min(useful, key=lambda row: row.fresh.value)
     return (
         "**The floor.** The best rule on pairs of true labels predicts links with an AUC of"
-        f" {', '.join(f'{percent(value)} ({name})' for name, value in floors.items())}. Of the {len(useful)}"
-        " protected rows"
-        f" whose utility is at most two points below the paper's, a fresh attacker reads {len(below)} below that"
-        " floor; the"
-        f" lowest reading is {percent(lowest.fresh.value)} (`{lowest.variant}`, {_named(lowest)})."
-        + ("" if below else " None of these objectives hides links in embeddings that are useful for labels.")
+        f" {', '.join(f'{percent(value)} ({name})' for name, value in floors.items())}. The utility of {len(useful)}"
+        " protected rows is at most two points below the paper's. The AUC of the strongest attack is below the floor in"
+        f" {len(below)} of them, and the lowest is {percent(lowest.fresh.value)} (`{lowest.variant}`, {_name(lowest)})."
+        + ("" if below else " None of these variants hides links in embeddings that are useful for labels.")
     )
 
 
@@ -222,32 +241,32 @@ def _collapse(rows: Sequence[Row]) -> str:
     flagged = sorted((row for row in rows if row.flagged > 0), key=lambda row: -row.flagged)
     if not flagged:
         return ""
-    named = "; ".join(f"`{row.variant}` {_named(row)} {row.flagged:.0%}" for row in flagged[:8])
+    most = "; ".join(f"`{row.variant}` {_name(row)} {row.flagged:.0%}" for row in flagged[:8])
     return (
-        f"**Collapse is not privacy.** In {len(flagged)} of {len(rows)} rows the audit flags some of the runs, for a"
-        " utility at"
-        f" chance, constant or tied answers, dead dimensions or too few examples; most often: {named}."
+        f"**Collapse is not privacy.** In {len(flagged)} of {len(rows)} rows the audit flags some of the runs, because"
+        " the utility is at chance level, predictions are constant or tied, dimensions of z are constant, or there are"
+        f" too few examples. The rows with the largest share of flagged runs are {most}."
     )
 
 
 def _ends(rows: Sequence[Row], curve: Sequence[Row]) -> str:
-    """What the figure says at lambda 0 and 1."""
-    curve, plain = _of(curve, "codes"), {_named(row): row for row in _of(rows, "unprotected")}
-    said = []
+    """The utility of `codes` in the figure at lambda 0 and 1."""
+    curve, plain = _of(curve, "codes"), {_name(row): row for row in _of(rows, "unprotected")}
+    sentences = []
     gains = [row.utility.value - row.utility_chance for row in curve if row.tradeoff == 0]
     if gains:
-        said.append(f"At lambda 0 the utility is {_points(gains)} from guessing.")
+        sentences.append(f"At lambda 0 the utility differs from the chance level by {_points(gains)}.")
     costs = [
-        row.utility.value - plain[_named(row)].utility.value
+        row.utility.value - plain[_name(row)].utility.value
         for row in curve
-        if row.tradeoff == 1 and _named(row) in plain
+        if row.tradeoff == 1 and _name(row) in plain
     ]
     if costs:
-        said.append(
-            "At lambda 1 codes hide nothing, but they are still discrete: beside the unprotected encoder that moves the"
-            f" utility by {_points(costs)}."
+        sentences.append(
+            "At lambda 1 codes hide nothing, but they are still discrete: compared with the unprotected encoder, the"
+            f" utility changes by {_points(costs)}."
         )
-    return f"**The ends of the figure.** {' '.join(said)}" if said else ""
+    return f"**The ends of the figure.** {' '.join(sentences)}" if sentences else ""
 
 
 def _of(rows: Sequence[Row], variant: str) -> list[Row]:
@@ -258,7 +277,7 @@ def _variants(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(row.variant for row in rows))
 
 
-def _named(row: Row) -> str:
+def _name(row: Row) -> str:
     return f"{row.dataset} {row.encoder}"
 
 
@@ -266,17 +285,22 @@ def _hides_links(row: Row) -> bool:
     return row.secret == "links"
 
 
-def _side_by_side(rows: Sequence[Row], one: str, other: str) -> list[tuple[Row, Row]]:
-    others = {_named(row): row for row in _of(rows, other)}
-    return [(row, others[_named(row)]) for row in _of(rows, one) if _named(row) in others]
+def _metric(row: Row) -> str:
+    """The metric of attacks on the secret of a row."""
+    return "AUC" if _hides_links(row) else "accuracy"
+
+
+def _paired(rows: Sequence[Row], one: str, other: str) -> list[tuple[Row, Row]]:
+    others = {_name(row): row for row in _of(rows, other)}
+    return [(row, others[_name(row)]) for row in _of(rows, one) if _name(row) in others]
 
 
 def _mean(pairs: Sequence[tuple[Row, Row]], which: int, column: str) -> str:
     return f"{100 * fmean(getattr(pair[which], column).value for pair in pairs):.1f}"
 
 
-def _listed(short: Sequence[str]) -> str:
-    return f" (short: {'; '.join(short)})" if short else ""
+def _exceptions(names: Sequence[str]) -> str:
+    return f" (not in {'; '.join(names)})" if names else ""
 
 
 def _points(differences: Sequence[float]) -> str:

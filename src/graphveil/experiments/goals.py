@@ -1,4 +1,4 @@
-"""The 18 cells: what protected embeddings of each graph and encoder should reach, and what was measured.
+"""The main results: the utility and the attacks of each graph and encoder, with the required values and the limits.
 
 P1 keeps links and hides labels (Table 2); P2 keeps labels and hides links (Table 3).
 """
@@ -9,25 +9,28 @@ from graphveil.experiments.render import markdown_table, percent, with_half
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Mean, Row
 
-HEADING = "18 cells"
+HEADING = "Main results"
 PROBLEMS = {"table2": "P1: links kept, labels hidden", "table3": "P2: labels kept, links hidden"}
-"""The title of each problem, by its experiment."""
+"""The heading of each problem, by the name of its experiment."""
 SECOND_POINT = "Second operating point"
 OURS, MATCHED = "codes", "matched"
 NOT_RUN = "not run"
 
 MAJORITY_MARGIN = 0.02
-"""P1: how far above the share of the largest class the strongest attack may be."""
+"""P1: the limit of the strongest attack, above the share of the largest class."""
 FEATURES_MARGIN = 0.005
-"""P2: how far z and the features may be above the true labels and the features."""
+"""P2: the limit of attacks on z and the features, above attacks on the true labels and the features."""
 CLASS_MATCHED_LIMIT = 0.55
-"""The class-matched AUC of the second operating point is at most this."""
+"""The limit of the class-matched AUC at the second operating point."""
 
 _ABOUT = (
-    f"Variant `{OURS}`, audited with the full panel; attackers know every secret outside the test part. Values are"
-    " percent, means over seeds ± half of the 95 % interval. *goal* is the protected utility that the paper prints,"
-    " *must* is the least utility that this project requires, and an empty *short of* column means that it was reached."
-    " *features alone* are the same attackers without z."
+    f"One row for each graph and encoder: variant `{OURS}`, audited with the full panel, against attackers who know"
+    " every secret outside the test part. Values are percent, means over seeds ± half of the 95 % interval."
+    " *unprotected* and *protected* are utilities. *paper* is the protected utility that the paper prints, and"
+    " *required* is the lowest utility that this project accepts. *below paper* and *below required* are differences"
+    " in points, empty if there is none. *certificate* is the best possible attack on this release; *certificate:"
+    " other nodes* is the upper bound for nodes like these. *z and features* is the strongest attack that also holds"
+    " the features, *features alone* is the same without z, and *z adds* is the difference."
 )
 _ABOUT_PROBLEM = {
     "labels": "Utility is the AUC of links; attacks are accuracies of labels. The limit of the strongest attack is the"
@@ -39,11 +42,14 @@ _ABOUT_PROBLEM = {
 }
 
 
-def eighteen_cells(tables: dict[str, tuple[Experiment, Sequence[Row]]]) -> str:
-    """A table for each problem, one row for each graph and encoder; nothing if no problem was run with `codes`.
+def main_results(tables: dict[str, tuple[Experiment, Sequence[Row]]]) -> str:
+    """One Markdown table for each problem, with a row for each graph and encoder.
 
     Args:
-        tables: experiments and their rows, by name.
+        tables: experiments and their rows, by the name of the experiment.
+
+    Returns:
+        The tables with their headings; the empty string if no experiment has the variant `codes`.
     """
     parts = []
     for name, title in PROBLEMS.items():
@@ -59,10 +65,14 @@ def eighteen_cells(tables: dict[str, tuple[Experiment, Sequence[Row]]]) -> str:
 
 
 def second_point(experiment: Experiment, rows: Sequence[Row]) -> str:
-    """Accuracy and class-matched AUC of the variant `matched`, for each graph and encoder; "" without that variant.
+    """Accuracy and class-matched AUC of the variant `matched`, as a Markdown table.
 
     Args:
         experiment: Table 3, in which links are hidden.
+        rows: the rows of this experiment.
+
+    Returns:
+        The table with its heading; the empty string if the experiment has no such variant.
     """
     if MATCHED not in experiment.variants:
         return ""
@@ -73,9 +83,9 @@ def second_point(experiment: Experiment, rows: Sequence[Row]) -> str:
     ]
     settings = ", ".join(f"`--set {setting}`" for setting in experiment.variants[MATCHED].settings)
     about = (
-        f"P2 with {settings}: variant `{MATCHED}`, audited with the quick panel. The class-matched AUC asks which of"
-        " two pairs of nodes is linked that have the same two labels; the limit of the strongest attack is"
-        f" {100 * CLASS_MATCHED_LIMIT:g}. Attacks are on pairs of the test part, certificates count all links."
+        f"P2 with {settings}: variant `{MATCHED}`, audited with the quick panel. The class-matched AUC compares links"
+        " with non-links between nodes of the same two labels. The limit of the strongest attack is"
+        f" {100 * CLASS_MATCHED_LIMIT:g}. Attacks are tested on pairs of the test part; certificates count all links."
     )
     return f"### {SECOND_POINT}\n\n{about}\n\n{_table(lines)}"
 
@@ -86,30 +96,30 @@ def _point(row: Row | None) -> dict[str, str]:
     return {
         "seeds": "" if row is None else str(row.seeds),
         "accuracy": NOT_RUN if row is None else with_half(row.utility),
-        "class-matched AUC": with_half(found),
-        "within limit": _held(found, CLASS_MATCHED_LIMIT),
-        "class-matched AUC, certificate": with_half(matched),
-        "link AUC, strongest attack": with_half(_fresh(row)),
-        "link AUC, certificate": with_half(auc),
+        "class-matched AUC: strongest attack": with_half(found),
+        "within limit": _within(found, CLASS_MATCHED_LIMIT),
+        "class-matched AUC: certificate": with_half(matched),
+        "link AUC: strongest attack": with_half(_fresh(row)),
+        "link AUC: certificate": with_half(auc),
     }
 
 
 def _line(experiment: Experiment, dataset: str, encoder: str, rows: Sequence[Row]) -> dict[str, str]:
-    """One of the 18 cells as words, by column."""
+    """The values of one graph and encoder as text, by column."""
     ours, plain = (next(iter(_of(rows, variant, dataset, encoder)), None) for variant in (OURS, "unprotected"))
     paper = experiment.paper(OURS, dataset, encoder)
-    goal = None if paper is None else paper[0]
-    must = experiment.required[dataset] / 100 if dataset in experiment.required else None
+    printed = None if paper is None else paper[0]
+    required = experiment.required[dataset] / 100 if dataset in experiment.required else None
     return {
         "graph": dataset,
         "encoder": encoder,
         "seeds": "" if ours is None else str(ours.seeds),
         "unprotected": NOT_RUN if plain is None else with_half(plain.utility),
-        "goal": percent(goal),
-        "must": percent(must),
+        "paper": percent(printed),
+        "required": percent(required),
         "protected": NOT_RUN if ours is None else with_half(ours.utility),
-        "short of goal": _short(ours, goal),
-        "short of must": _short(ours, must),
+        "below paper": _below(ours, printed),
+        "below required": _below(ours, required),
         "strongest attack": with_half(_fresh(ours)),
         **(_hides_links(ours) if "links" in experiment.secrets else _hides_labels(ours)),
     }
@@ -122,10 +132,10 @@ def _hides_labels(row: Row | None) -> dict[str, str]:
     return {
         "largest class": percent(majority),
         "limit": percent(limit),
-        "attack within limit": _held(_fresh(row), limit),
+        "attack within limit": _within(_fresh(row), limit),
         "certificate": with_half(best),
         "certificate minus largest class": _signed(excess),
-        "certificate, other nodes": with_half(bound),
+        "certificate: other nodes": with_half(bound),
         **_features(row),
     }
 
@@ -136,15 +146,15 @@ def _hides_links(row: Row | None) -> dict[str, str]:
     features = None if row is None else row.with_features
     classes, over = (None, None) if features is None else (features.true_classes, features.over_true_classes)
     return {
-        "limit: true labels equal": percent(limit),
-        "attack within limit": _held(_fresh(row), limit),
+        "limit: comparing true labels": percent(limit),
+        "attack within limit": _within(_fresh(row), limit),
         "floor": percent(None if row is None else row.floor),
         "certificate": with_half(best),
-        "certificate, class-matched": with_half(matched),
-        "certificate, other nodes": with_half(bound),
+        "certificate: class-matched": with_half(matched),
+        "certificate: other nodes": with_half(bound),
         **_features(row),
         "true labels and features": with_half(classes),
-        "z and features within limit": _held(over, FEATURES_MARGIN),
+        "z and features within limit": _within(over, FEATURES_MARGIN),
     }
 
 
@@ -153,7 +163,7 @@ def _fresh(row: Row | None) -> Mean | None:
 
 
 def _certificate(row: Row | None) -> tuple[Mean | None, Mean | None, Mean | None, Mean | None]:
-    """Best, excess, limit and class-matched."""
+    """The values best, excess, limit and class_matched of a certificate."""
     if row is None or row.certified is None:
         return None, None, None, None
     found = row.certified
@@ -166,19 +176,19 @@ def _features(row: Row | None) -> dict[str, str]:
     return {"z and features": with_half(value), "features alone": with_half(alone), "z adds": _signed(adds)}
 
 
-def _short(row: Row | None, target: float | None) -> str:
+def _below(row: Row | None, target: float | None) -> str:
     return "" if row is None or target is None else _above(target, row.utility.value)
 
 
-def _held(mean: Mean | None, limit: float | None) -> str:
+def _within(mean: Mean | None, limit: float | None) -> str:
     if mean is None or limit is None:
         return ""
     above = _above(mean.value, limit)
-    return f"over by {above}" if above else "held"
+    return f"no, {above} above" if above else "yes"
 
 
 def _above(value: float, limit: float) -> str:
-    """How many points `value` is above `limit`; nothing if it is not."""
+    """How many points `value` is above `limit`; the empty string if it is not."""
     if value <= limit:
         return ""
     points = f"{100 * (value - limit):.1f}"

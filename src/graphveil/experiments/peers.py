@@ -1,6 +1,6 @@
-"""Other ways to publish classes and hide links, which Figure 3 shows beside ours.
+"""Methods of other authors that publish classes and hide links; Figure 3 compares them with ours.
 
-Each takes (graph, split, epsilon, seed) and gives embeddings to release. None depends on the encoder under test.
+Each computes embeddings from (graph, split, epsilon, seed). None depends on the encoder of the experiment.
 
 | name | release | what epsilon protects |
 |---|---|---|
@@ -8,7 +8,7 @@ Each takes (graph, split, epsilon, seed) and gives embeddings to release. None d
 | `gap-class` | the most probable class of `gap` alone | the same |
 | `rr` | the class that an unprotected GCN predicts, by randomised response | that class of one node, not links |
 
-Both draw their noise from the experiment's seed, so that results repeat. A real release must use secret random numbers.
+The noise is drawn from the seed of the experiment, so that results repeat. A real release must use secret randomness.
 """
 
 import importlib.util
@@ -35,10 +35,12 @@ from graphveil.veil import Veil
 
 @dataclass(frozen=True)
 class Task:
-    """What is kept and hidden.
+    """The utility and the secrets of a peer.
 
     Args:
-        rounds: fewer than usual, to see whether it runs.
+        utility: the target that is kept.
+        secrets: the targets that are hidden.
+        rounds: the number of training rounds for a test run; None for the default.
     """
 
     utility: str = "labels"
@@ -48,9 +50,11 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """Embeddings z, (num_nodes, classes) float32, whose largest entry is the class, and their score on the test part.
+    """The release of a peer.
 
-    The secrets of the score are attacked by the rule that is counted on the published classes.
+    Args:
+        z: embeddings of shape (num_nodes, classes), float32; the largest entry of a row is the published class.
+        score: the score on the test part; secrets are attacked by a table of counts on the published classes.
     """
 
     z: Tensor
@@ -59,13 +63,13 @@ class Released:
 
 @dataclass(frozen=True)
 class Peer:
-    """A method by somebody else.
+    """A method of other authors.
 
     Args:
-        encoder: what it is trained with.
-        embed: gives z from (graph, split, epsilon, seed, task).
-        config: all that decides z beside these, as plain values.
-        package: what must be installed for it, if anything, by the name that it is imported by.
+        encoder: the name of its encoder in tables.
+        embed: computes z from (graph, split, epsilon, seed, task).
+        config: all other settings that z depends on, as plain values, from (seed, task).
+        package: the import name of the optional package that it needs, or None.
     """
 
     encoder: str
@@ -75,12 +79,21 @@ class Peer:
 
     @property
     def is_installed(self) -> bool:
-        """Whether it can be run here."""
+        """Whether the optional package is installed."""
         return self.package is None or importlib.util.find_spec(self.package) is not None
 
 
 def release(name: str, graph: Data, split: Split, epsilon: float, seed: int, task: Task | None = None) -> Released:
-    """What the peer called `name` publishes."""
+    """Compute the release of a peer.
+
+    Args:
+        name: one of `PEERS`.
+        graph: the graph.
+        split: its split.
+        epsilon: the privacy parameter of the peer.
+        seed: of the training and the noise.
+        task: the utility and the secrets; None for labels and links.
+    """
     task, cpu = task or Task(), torch.device("cpu")
     z = PEERS[name].embed(graph, split, epsilon, seed, task)
     classes, numbers = z.argmax(dim=-1), torch.arange(z.size(1))
@@ -91,26 +104,35 @@ def release(name: str, graph: Data, split: Split, epsilon: float, seed: int, tas
 
 
 def missing_extra(names: Iterable[str]) -> str | None:
-    """A sentence if some of these peers cannot be run here."""
+    """A sentence that names the peers whose package is not installed; None if all are installed."""
     out = [name for name in names if not PEERS[name].is_installed]
     if not out:
         return None
     return (
-        f"left out without dp-accounting, which is not installed: {', '.join(out)};"
-        " to add them, pip install 'graphveil[peers]'."
+        f"skipped, because dp-accounting is not installed: {', '.join(out)};"
+        " install it with pip install 'graphveil[peers]'."
     )
 
 
 def keep_probability(epsilon: float, num_classes: int) -> float:
-    """e^epsilon / (e^epsilon + C - 1): how often randomised response keeps the class."""
+    """The probability e^epsilon / (e^epsilon + C - 1) that randomised response keeps a class."""
     return 1 / (1 + (num_classes - 1) * math.exp(-epsilon))
 
 
 def randomised_response(classes: Tensor, num_classes: int, epsilon: float, seed: int) -> Tensor:
-    """Each class (n,) kept with `keep_probability`, else replaced by one of the others at random.
+    """Keep each class with `keep_probability`, and replace it by a random other class otherwise.
 
-    This is epsilon-local differential privacy of the class that is given. Neighbours whose classes were predicted along
-    their links are not protected by it.
+    This is epsilon-local differential privacy of the given classes. It does not protect the links, if the classes were
+    predicted along links.
+
+    Args:
+        classes: (n,).
+        num_classes: the number of classes, C.
+        epsilon: the privacy parameter.
+        seed: of the random replacement.
+
+    Returns:
+        Classes of shape (n,).
     """
     draws = generator(seed, "randomised response", f"{epsilon:g}")
     kept = torch.rand(classes.shape, generator=draws, dtype=torch.float64) < keep_probability(epsilon, num_classes)
@@ -139,7 +161,7 @@ def _rr(graph: Data, split: Split, epsilon: float, seed: int, task: Task) -> Ten
 
 
 def _unprotected(seed: int, task: Task) -> Veil:
-    """At a trade-off of 1 the codes are the classes that an ordinary encoder predicts."""
+    """A veil with trade-off 1, whose codes are the classes that an unprotected encoder predicts."""
     recipe = default_recipe(task.utility, RR_ENCODER, CODES, task.secrets)
     if task.rounds is not None:
         recipe = recipe.but(rounds=task.rounds, warmup=0)

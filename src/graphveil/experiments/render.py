@@ -1,4 +1,4 @@
-"""Rows as words: for a terminal, and as Markdown, CSV and LaTeX."""
+"""Render the rows of an experiment for a terminal, and as Markdown, CSV and LaTeX."""
 
 import csv
 import io
@@ -8,32 +8,46 @@ from collections.abc import Sequence
 from graphveil.experiments.tables import Mean, Row
 
 COLUMNS = ("variant", "graph", "encoder", "lambda", "seeds")
-OWN = ("utility", "utility: guessing", "adversary trained along")
-PAPERS = ("utility: paper", "ours", "difference", "secret: paper", "its protocol here", "difference")
-FRESH = ("strongest fresh attack", "class-matched or balanced", "guessing", "flagged")
+WITHOUT_PAPER = ("utility", "utility: chance level", "training adversary")
+WITH_PAPER = (
+    "utility: paper",
+    "utility: ours",
+    "difference",
+    "attack: paper",
+    "attack: paper's protocol",
+    "difference",
+)
+AUDIT = ("strongest attack", "class-matched or balanced", "chance level", "flagged")
 
 LATEX = str.maketrans(
     {sign: rf"\{sign}" for sign in "&%_#${}"}
     | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "±": r"$\pm$"}
 )
 
-BRIEF = ("cell", "variant, lambda", "utility (paper)", "adversary (paper)", "fresh", "repr.")
+BRIEF = ("graph, encoder", "variant, lambda", "utility (paper)", "adversary (paper)", "attack", "reproduced")
 
 
 def brief(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
-    """The columns and the words of every row, for a terminal of 80 columns."""
+    """The columns and the text of every row, for a terminal.
 
-    def beside(ours: Mean, paper: float | None) -> str:
+    Args:
+        rows: the rows of an experiment.
+
+    Returns:
+        The titles of the columns, and one list of strings for each row.
+    """
+
+    def with_paper(ours: Mean, paper: float | None) -> str:
         return with_half(ours) + ("" if paper is None else f" ({percent(paper)})")
 
-    if not beside_paper(rows):
-        return _brief_of_own(rows)
+    if not has_paper(rows):
+        return _brief_without_paper(rows)
     return BRIEF, [
         [
             f"{one.dataset} {one.encoder}",
             f"{one.variant} {one.level}",
-            beside(one.utility, one.paper and one.paper[0]),
-            beside(one.protocol, one.paper and one.paper[1]),
+            with_paper(one.utility, one.paper and one.paper[0]),
+            with_paper(one.protocol, one.paper and one.paper[1]),
             with_half(one.fresh),
             {"not reproduced": "no", "reproduced": "yes"}.get(one.verdict, one.verdict),
         ]
@@ -41,19 +55,19 @@ def brief(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
     ]
 
 
-def _brief_of_own(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
-    """What has no paper stands beside guessing; what all rows have in common is in the title."""
+def _brief_without_paper(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
+    """Columns with chance levels in place of the paper's values; columns that are equal in all rows are left out."""
     several = len(by_secret(rows)) > 1
     alike = len({(one.dataset, one.encoder, one.variant) for one in rows}) == 1
     columns = [
-        *([_level_name(rows)] if alike else ["cell", f"variant, {_level_name(rows)}"]),
-        "utility (guessing)",
+        *([_level_name(rows)] if alike else ["graph, encoder", f"variant, {_level_name(rows)}"]),
+        "utility (chance)",
         *(["secret"] if several else []),
         "adversary",
-        "fresh",
-        "guessing",
+        "attack",
+        "chance level",
     ]
-    words = [
+    lines = [
         [
             *([] if alike else [f"{one.dataset} {one.encoder}"]),
             one.level if alike else f"{one.variant} {one.level}",
@@ -65,43 +79,53 @@ def _brief_of_own(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
         ]
         for one in rows
     ]
-    return columns, words
+    return columns, lines
 
 
-def beside_paper(rows: Sequence[Row]) -> bool:
-    """Whether there is anything to hold against a paper; a sweep has nothing."""
+def has_paper(rows: Sequence[Row]) -> bool:
+    """Whether a row has values of the paper to compare with; the rows of a sweep have none."""
     return any(one.paper is not None for one in rows)
 
 
 def texts(rows: Sequence[Row], papers: bool) -> tuple[Sequence[str], list[list[str]]]:
-    """The columns and the words of every row, for a file.
+    """The columns and the text of every row, for a file.
 
     Args:
-        papers: whether the paper's numbers stand beside ours.
+        rows: the rows of an experiment.
+        papers: whether to include the paper's values, the differences from them and the verdict.
+
+    Returns:
+        The titles of the columns, and one list of strings for each row.
     """
     first = [_level_name(rows) if name == "lambda" else name for name in COLUMNS]
     if not papers:
-        own = [[with_half(one.utility), percent(one.utility_chance), with_half(one.protocol)] for one in rows]
-        return (*first, *OWN, *FRESH), [
-            [*_which(one), *words, *_told(one)] for one, words in zip(rows, own, strict=True)
+        return (*first, *WITHOUT_PAPER, *AUDIT), [
+            [
+                *_setting(one),
+                with_half(one.utility),
+                percent(one.utility_chance),
+                with_half(one.protocol),
+                *_audit(one),
+            ]
+            for one in rows
         ]
-    return (*first, *PAPERS, *FRESH, "verdict"), [
+    return (*first, *WITH_PAPER, *AUDIT, "verdict"), [
         [
-            *_which(one),
+            *_setting(one),
             percent(one.paper and one.paper[0]),
             with_half(one.utility),
             _difference(one.utility, one.paper and one.paper[0]),
             percent(one.paper and one.paper[1]),
             with_half(one.protocol),
             _difference(one.protocol, one.paper and one.paper[1]),
-            *_told(one),
+            *_audit(one),
             one.verdict,
         ]
         for one in rows
     ]
 
 
-def _which(one: Row) -> list[str]:
+def _setting(one: Row) -> list[str]:
     return [one.variant, one.dataset, one.encoder, one.level, str(one.seeds)]
 
 
@@ -113,13 +137,13 @@ def _has_peers(rows: Sequence[Row]) -> bool:
     return any(one.epsilon is not None for one in rows)
 
 
-def _told(one: Row) -> list[str]:
+def _audit(one: Row) -> list[str]:
     return [with_half(one.fresh), with_half(one.finer), percent(one.chance), f"{one.flagged:.0%}"]
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """For people who read files; each of several secrets has a table of its own, under its name."""
-    papers = beside_paper(rows)
+    """A Markdown table; several secrets have one table each, under a heading with the name of the secret."""
+    papers = has_paper(rows)
     tables = {secret: markdown_table(*texts(these, papers)) for secret, these in by_secret(rows).items()}
     if len(tables) < 2:
         return markdown_table(*texts(rows, papers))
@@ -127,10 +151,10 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def comma_separated(rows: Sequence[Row]) -> str:
-    """For programs: every number by itself, unrounded; nothing where there is no interval."""
+    """A CSV table for programs: unrounded values, each in a column of its own; empty if there is no interval."""
     out = io.StringIO()
     writer = csv.writer(out)
-    papers, peers = beside_paper(rows), _has_peers(rows)
+    papers, peers = has_paper(rows), _has_peers(rows)
     numbers = {
         "utility": "utility",
         "protocol" if papers else "adversary": "protocol",
@@ -152,30 +176,44 @@ def comma_separated(rows: Sequence[Row]) -> str:
 
 
 def latex(rows: Sequence[Row], title: str) -> str:
-    """A booktabs table for a paper, or one for each of several secrets."""
-    papers = beside_paper(rows)
+    """A LaTeX table (booktabs); several secrets have one table each.
+
+    Args:
+        rows: the rows of an experiment.
+        title: the caption.
+    """
+    papers = has_paper(rows)
     tables = {secret: texts(these, papers) for secret, these in by_secret(rows).items()}
     if len(tables) < 2:
         return _latex(*texts(rows, papers), title)
-    return "\n".join(_latex(*table, f"{title}; what is told of {secret}") for secret, table in tables.items())
+    return "\n".join(_latex(*table, f"{title}; attacks on {secret}") for secret, table in tables.items())
 
 
 def by_secret(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """The rows of each secret."""
+    """Group the rows by secret."""
     return {secret: [row for row in rows if row.secret == secret] for secret in dict.fromkeys(r.secret for r in rows)}
 
 
 def simple_tables(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> dict[str, str]:
-    """Words as they are, by the suffix of each form's file."""
+    """A table of plain text as Markdown, CSV and LaTeX.
+
+    Args:
+        columns: the titles of the columns.
+        rows: the text of each cell, row by row.
+        title: the caption of the LaTeX table.
+
+    Returns:
+        The text of each file, by its suffix: "md", "csv" and "tex".
+    """
     out = io.StringIO()
     csv.writer(out).writerows([columns, *rows])
     return {"md": markdown_table(columns, rows), "csv": out.getvalue(), "tex": _latex(columns, rows, title)}
 
 
 def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """One table; what is in the rows is no markup."""
+    """A Markdown table; markup in the rows is escaped."""
     lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
-    return "\n".join([*lines, *(f"| {' | '.join(map(_plain_markdown, words))} |" for words in rows)]) + "\n"
+    return "\n".join([*lines, *(f"| {' | '.join(map(_plain_markdown, line))} |" for line in rows)]) + "\n"
 
 
 def _latex(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> str:
@@ -184,19 +222,19 @@ def _latex(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) ->
         rf"\caption{{{_escape(title)}}}",
         rf"\begin{{tabular}}{{{'l' * len(columns)}}}\toprule",
         " & ".join(map(_escape, columns)) + r" \\ \midrule",
-        *(" & ".join(map(_escape, words)) + r" \\" for words in rows),
+        *(" & ".join(map(_escape, line)) + r" \\" for line in rows),
         r"\bottomrule\end{tabular}\end{table}",
     ]
     return "\n".join(lines) + "\n"
 
 
 def percent(share: float | None) -> str:
-    """In percent with one decimal; nothing for None."""
+    """A share in percent with one decimal; the empty string for None."""
     return "" if share is None else f"{100 * share:.1f}"
 
 
 def with_half(mean: Mean | None) -> str:
-    """With half of the 95 % interval, if there is one; nothing for None."""
+    """A mean in percent ± half of its 95 % interval, if it has one; the empty string for None."""
     if mean is None:
         return ""
     return percent(mean.value) + (f" ± {percent(mean.half)}" if mean.half else "")
@@ -207,10 +245,10 @@ def _difference(mean: Mean, paper: float | None) -> str:
 
 
 def _plain_markdown(text: str) -> str:
-    """A name that may be anybody's, as one line that is no markup."""
+    """Escape Markdown in an untrusted name, and put it on one line."""
     return re.sub(r"([\\`*_\[\]<>|&#~])", r"\\\1", " ".join(text.split()))
 
 
 def _escape(text: str) -> str:
-    """The same for LaTeX."""
+    """Escape LaTeX in an untrusted name, and put it on one line."""
     return " ".join(text.split()).translate(LATEX)

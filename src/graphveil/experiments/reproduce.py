@@ -1,4 +1,4 @@
-"""Run the cells of an experiment that are not there yet, and say how it goes."""
+"""Run the missing cells of an experiment, report progress, and write its tables."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,12 +19,20 @@ from graphveil.files import check_place, hold_lock, write_json, write_text
 from graphveil.training.inputs import pick_device
 
 ROWS_AT_ONCE = 200_000
-"""Nodes of all runs that are trained as one batch."""
+"""The maximum number of nodes in a batch, over all its runs."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What of an experiment is asked for; None is all of it."""
+    """The part of an experiment to run; None selects everything.
+
+    Args:
+        datasets: names of graphs.
+        encoders: names of encoders.
+        variants: names of variants and peers.
+        seeds: the number of seeds; None for that of the experiment.
+        rounds: the number of rounds for a test run; None for that of the recipe.
+    """
 
     datasets: Sequence[str] | None = None
     encoders: Sequence[str] | None = None
@@ -43,22 +51,30 @@ def run_experiment(
     on_done: Callable[[int, int, str | None], None] | None = None,
     reaudit: bool = False,
 ) -> tuple[list[Row], list[tuple[Cell, str]]]:
-    """Run what is missing of an experiment, and write its table as Markdown, CSV and LaTeX into `out`.
+    """Run the missing cells of an experiment, and write its table as Markdown, CSV and LaTeX.
 
-    Peers whose extra is not installed are left out, but for results that are there already.
-
-    With fewer rounds than the recipe's nothing is held against the paper.
+    A peer whose optional package is not installed is skipped, unless its results exist. If the selection sets the
+    number of rounds, the results are not compared with the paper.
 
     Args:
-        on_done: called with (done, total, fault or None), first with what was there already.
-        reaudit: audit the embeddings of all cells that were trained before, those with a result too.
+        name: the name of the files.
+        experiment: the experiment.
+        selection: the part of it to run.
+        out: the folder of the tables; cells are in its subfolder `cells`.
+        jobs: the number of processes.
+        device: "cpu", "cuda" or "auto".
+        on_done: called with (done, total, error message or None), first with the number of existing results.
+        reaudit: audit all stored embeddings again, also those of cells with a result.
+
+    Returns:
+        The rows of the table, and the cells that failed with their error messages.
     """
     check_folder(out)
     groups = cells(experiment, selection, str(pick_device(device)))
     folder = out / "cells"
     todo = [cell for group in groups.values() for cell in group if _can_run(cell) or _has_run(cell, folder)]
     busy = f"another process is writing to {out}: wait for it, or choose another folder."
-    # the second lock is held for what it sweeps: workers that were killed leave half-written files there
+    # taking the second lock removes the incomplete files that killed workers left in the folder
     with hold_lock(out / ".lock", 0, busy), hold_lock(folder / ".lock", 0, busy):
         again = {cell for cell in todo if reaudit and read_kept(cell, folder) is not None}
         done = sum(cell not in again and read_result(cell, folder) is not None for cell in todo)
@@ -94,12 +110,20 @@ def run_experiment(
 
 
 def check_folder(out: Path) -> None:
-    """Refuse a folder with files of somebody's own; one with cells, or with the first table, is ours."""
+    """Refuse a folder with other files; a folder with cells or with Table 1 is accepted."""
     check_place(out, ("cells", "table1.json"))
 
 
 def select(experiments: Mapping[str, Experiment], selection: Selection) -> dict[str, Experiment]:
-    """Those of the experiments that have a variant that is asked for; what none of them has is refused."""
+    """The experiments that have a selected variant, reduced to the selected variants.
+
+    Args:
+        experiments: experiments by name.
+        selection: the part of them to run.
+
+    Raises:
+        GraphveilError: if no experiment has a selected name.
+    """
     known = {name for experiment in experiments.values() for name in (*experiment.variants, *experiment.peers)}
     _chosen("variant", selection.variants, sorted(known))
     chosen = {
@@ -112,14 +136,20 @@ def select(experiments: Mapping[str, Experiment], selection: Selection) -> dict[
     }
     chosen = {name: experiment for name, experiment in chosen.items() if experiment.variants or experiment.peers}
     for experiment in chosen.values():
-        cells(experiment, selection)  # refuses a data set or an encoder that is not known before anything runs
+        cells(experiment, selection)  # refuse an unknown data set or encoder before anything runs
     return chosen
 
 
 def cells(
     experiment: Experiment, selection: Selection, device: str = "cpu"
 ) -> dict[tuple[str, str, str, float], list[Cell]]:
-    """The cells of each (variant, data set, encoder, trade-off), one a seed, and those of the peers."""
+    """The cells of each (variant, data set, encoder, trade-off), one for each seed, and those of the peers.
+
+    Args:
+        experiment: the experiment.
+        selection: the part of it to run.
+        device: the device of the variants; peers run on the CPU.
+    """
     found: dict[tuple[str, str, str, float], list[Cell]] = {}
     for dataset in _chosen("dataset", selection.datasets, experiment.datasets):
         for encoder in _chosen("encoder", selection.encoders, experiment.encoders):
@@ -155,7 +185,7 @@ def cells(
 def _peer_cells(
     experiment: Experiment, selection: Selection, dataset: str
 ) -> dict[tuple[str, str, str, float], list[Cell]]:
-    """The cells of each (peer, data set, its own encoder, epsilon): on the CPU, whatever encoder is asked for."""
+    """The cells of each (peer, data set, encoder of the peer, epsilon); selected encoders do not matter."""
     return {
         (name, dataset, PEERS[name].encoder, epsilon): [
             Cell(
@@ -197,14 +227,20 @@ def run_missing(
     on_done: Callable[[Cell, str | None], None],
     again: Collection[Cell] = (),
 ) -> list[tuple[Cell, str]]:
-    """Run every cell whose result is not there or cannot be trusted; gives those that failed, and why.
+    """Run every cell without a valid result.
 
-    A cell whose embeddings were kept is audited and not trained again. On a CPU every process trains and audits. On a
-    GPU this one trains whole batches, and the others audit meanwhile.
+    A cell with stored embeddings is audited without training. On a CPU every process trains and audits. On a GPU the
+    main process trains whole batches, and the other processes audit at the same time.
 
     Args:
-        on_done: called after each with the fault, if there was one.
-        again: cells to audit whether or not there is a result.
+        todo: the cells to run.
+        folder: the folder of the results.
+        jobs: the number of processes.
+        on_done: called after each cell with the error message, or None.
+        again: cells to audit even if they have a result.
+
+    Returns:
+        The cells that failed, with their error messages.
     """
     failed: list[tuple[Cell, str]] = []
 
@@ -213,7 +249,7 @@ def run_missing(
             failed.append((cell, fault))
         on_done(cell, fault)
 
-    # the quick ones first would make the estimate of the time left too bright: spread them
+    # in random order, because quick cells first would make the estimate of the remaining time too low
     missing = [cell for cell in todo if cell in again or read_result(cell, folder) is None]
     missing.sort(key=lambda cell: cell.key)
     workers = Workers(max(1, min(jobs, len(missing))), settle)
@@ -237,7 +273,7 @@ def run_missing(
 
 
 def batches(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """Cells that differ in seed and trade-off only, as many together as a GPU trains well at once."""
+    """Group cells that differ only in seed and trade-off into batches of at most `ROWS_AT_ONCE` nodes."""
     alike: dict[Cell, list[Cell]] = {}
     for cell in cells:
         alike.setdefault(replace(cell, seed=0, tradeoff=0.0), []).append(cell)
@@ -249,10 +285,10 @@ def batches(cells: Sequence[Cell]) -> list[list[Cell]]:
 
 
 def _train_batch(batch: Sequence[Cell]) -> Iterator[tuple[Cell, Trained | str]]:
-    """Each cell trained, or why it could not be; if a batch fails, its cells are trained one by one."""
+    """Yield each trained cell or its error message; if a batch fails, its cells are trained one by one."""
     try:
         yield from zip(batch, train(batch), strict=True)
-    except Exception as error:  # whatever it is, it must not cost the other cells
+    except Exception as error:  # no error may stop the other cells
         if len(batch) == 1:
             yield batch[0], _sentence(error)
             return
@@ -261,7 +297,7 @@ def _train_batch(batch: Sequence[Cell]) -> Iterator[tuple[Cell, Trained | str]]:
 
 
 def run_cell(cell: Cell, folder: Path) -> str | None:
-    """Train and audit one cell in a process of its own; a fault is a sentence, so that the others go on."""
+    """Train and audit one cell in a worker process; return the error message, or None."""
     if (kept := read_kept(cell, folder)) is not None:
         return _audit(kept, folder)
     ((_, trained),) = _train_batch([cell])
@@ -269,7 +305,7 @@ def run_cell(cell: Cell, folder: Path) -> str | None:
 
 
 def finish_cell(trained: Trained, folder: Path) -> str | None:
-    """Keep the embeddings of one cell and audit them, in a process of its own; a fault is a sentence."""
+    """Store and audit the embeddings of one cell in a worker process; return the error message, or None."""
     try:
         keep(trained, folder)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""An experiment's results as one file, from which tables and the report are made without running anything."""
+"""The results of an experiment as one JSON file, from which the report is made."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -18,17 +18,21 @@ def experiment_record(
     results: Sequence[Sequence[Mapping[str, Any]]],
     failed: Sequence[tuple[Cell, str]],
 ) -> dict[str, Any]:
-    """Rows with what the report draws of them: the training and the map of the first seed.
+    """The content of the file: configuration, failures, and all rows with what the report draws of the first seed.
 
     Args:
-        results: of each row, the saved results of its seeds.
+        name: the name of the experiment.
+        experiment: the experiment.
+        rows: its rows.
+        results: for each row, the saved results of its seeds.
+        failed: the cells that failed, with their error messages.
     """
     shown = []
     for row, of_seeds in zip(rows, results, strict=True):
-        first, told = of_seeds[0], of_seeds[0]["secrets"][row.secret]
-        drawn = told["map"] if row in _worth_a_picture(rows, row) else None
+        first, audit = of_seeds[0], of_seeds[0]["secrets"][row.secret]
+        drawn = audit["map"] if row in _worth_a_picture(rows, row) else None
         points = drawn and drawn["after"] | {"class": drawn["class"], "names": drawn["names"]}
-        history = first["history"] | told["history"]
+        history = first["history"] | audit["history"]
         shown.append(asdict(row) | {"verdict": row.verdict, "history": history, "map": points})
     return {
         "schema": SCHEMA,
@@ -41,7 +45,7 @@ def experiment_record(
             for secret in experiment.secrets
         ],
         "versions": made_with(),
-        "config": asdict(experiment) | {"source": experiment.source and experiment.source.digest},  # not where it lies
+        "config": asdict(experiment) | {"source": experiment.source and experiment.source.digest},  # without the path
         "failed": [{"cell": str(cell), "fault": fault} for cell, fault in failed],
         "rows": shown,
     }
@@ -52,13 +56,13 @@ def _metric(target: str) -> str:
 
 
 def _worth_a_picture(rows: Sequence[Row], row: Row) -> list[Row]:
-    """Of a row and those that differ from it in the trade-off only: the one that hides least, and the middle one."""
+    """Of the rows that differ from `row` only in the trade-off: the one that hides least, and the middle one."""
     alike = [one for one in rows if _cell(one) == _cell(row)]
     return [max(alike, key=_number), min(alike, key=lambda one: abs(_number(one) - 0.5))]
 
 
 def _number(row: Row) -> float:
-    """The trade-off, or epsilon: both hide less if they are larger."""
+    """The trade-off, or epsilon; the larger either is, the less is hidden."""
     return row.tradeoff if row.tradeoff is not None else row.epsilon or 0.0
 
 

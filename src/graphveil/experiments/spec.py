@@ -1,4 +1,4 @@
-"""An experiment's file: its configuration and the numbers that the paper printed. An unknown key is an error."""
+"""Experiments: their configuration and the values that the paper prints, read from YAML files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
@@ -20,12 +20,17 @@ PANELS = ("quick", "full")
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to train: an objective at some trade-offs, against an adversary for each encoder (None: the default).
+    """A way to train: an objective at some trade-offs.
 
     Args:
-        length: times the recipe's rounds and patience.
+        objective: the name of the objective.
+        tradeoffs: the trade-offs to run.
+        adversary: the head of the adversary for each encoder; None for the default.
+        steps: steps of the adversary in each round.
+        knows: the secrets that the defender knows, "few" or "all".
+        length: a factor for the rounds and the patience of the recipe.
         panel: the attacks of the audit, one of `PANELS`.
-        settings: what differs from the default recipe, as `name=value`.
+        settings: changes to the default recipe, as `name=value`.
     """
 
     objective: str
@@ -40,7 +45,13 @@ class Variant:
 
 @dataclass(frozen=True)
 class Source:
-    """A graph of somebody's own: where it lies, how it is read (as JSON), and what was found there."""
+    """A graph that is read from files.
+
+    Args:
+        path: the path of the files.
+        reading: the options for reading them, as JSON.
+        digest: the digest of the graph.
+    """
 
     path: str
     reading: str
@@ -52,10 +63,20 @@ class Experiment:
     """A table or a figure.
 
     Args:
-        source: of the one data set, if it is somebody's own.
-        published: [utility, the one secret] in percent, by "unprotected" or "protected", data set and encoder.
-        required: the utility that protected embeddings must reach, in percent, by data set.
-        peers: the values of epsilon of every method of others that is shown beside the variants.
+        title: its title.
+        utility: the target that is kept.
+        secrets: the targets that are hidden.
+        datasets: names of graphs.
+        encoders: names of encoders.
+        split: the kind of split.
+        message_edges: the links that messages pass along, "train" or "all".
+        seeds: the number of seeds.
+        variants: the variants by name.
+        published: the values that the paper prints, [utility, attack] in percent, by "unprotected" or "protected", data
+            set and encoder.
+        source: the files of the graph, if it is not built in.
+        required: the lowest utility to accept for protected embeddings, in percent, by data set.
+        peers: the values of epsilon of each peer, by its name.
     """
 
     title: str
@@ -73,7 +94,13 @@ class Experiment:
     peers: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def paper(self, variant: str, dataset: str, encoder: str) -> tuple[float, float] | None:
-        """What the paper printed for a cell, as shares, or None where it printed nothing."""
+        """The utility and the attack value that the paper prints, as shares; None if it prints nothing.
+
+        Args:
+            variant: the name of a variant.
+            dataset: the name of a graph.
+            encoder: the name of an encoder.
+        """
         table = self.published.get("unprotected" if variant == "unprotected" else "protected", {})
         printed = table.get(dataset, {}).get(encoder)
         return None if printed is None else (printed[0] / 100, printed[1] / 100)
@@ -88,7 +115,20 @@ def sweep(
     tradeoffs: str,
     split: str,
 ) -> Experiment:
-    """One graph, one encoder, one objective, many trade-offs (numbers with commas), against the default adversary."""
+    """An experiment with one graph, one encoder and one objective at many trade-offs.
+
+    Args:
+        dataset: the name or title of the graph.
+        utility: the target that is kept.
+        secrets: the targets that are hidden.
+        encoder: the name of the encoder.
+        objective: the name of the objective; its adversary is the default.
+        tradeoffs: numbers from 0 to 1, separated by commas.
+        split: the kind of split.
+
+    Raises:
+        GraphveilError: if a name is unknown, or the trade-offs are invalid.
+    """
     for kind, given, known in (
         ("encoder", encoder, ENCODERS),
         ("objective", objective, OBJECTIVES),
@@ -99,7 +139,9 @@ def sweep(
     try:
         numbers = [float(text) for text in tradeoffs.split(",")]
     except ValueError as error:
-        raise GraphveilError(f"trade-offs {tradeoffs!r} cannot be read: expected numbers with commas.") from error
+        raise GraphveilError(
+            f"trade-offs {tradeoffs!r} cannot be read: expected numbers separated by commas."
+        ) from error
     if any(not 0 <= value <= 1 for value in numbers):
         raise GraphveilError(f"trade-offs {tradeoffs!r}: expected numbers from 0 (hide all) to 1 (keep all).")
     return Experiment(
@@ -117,23 +159,31 @@ def sweep(
 
 
 def papers_attacker(secret: str) -> str:
-    """The fresh attack that is the paper's own on finished representations."""
+    """The name of the attack that the paper trains on finished embeddings."""
     return "bilinear" if secret == "links" else "logistic regression, few"
 
 
 def load_experiment(name: str) -> Experiment:
-    """One of the paper's, by name."""
+    """Read one of the paper's experiments by its name."""
     if name not in NAMES:
         raise unknown("experiment", name, NAMES)
     return parse(files("graphveil.experiments").joinpath(f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml")
 
 
 def parse(text: str, name: str) -> Experiment:
-    """Read an experiment's text."""
+    """Parse the YAML text of an experiment.
+
+    Args:
+        text: the text.
+        name: the name of the file for error messages.
+
+    Raises:
+        GraphveilError: if the text is no YAML, or a key is unknown or missing.
+    """
     try:
         raw = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise GraphveilError(f"{name} is not YAML ({str(error).splitlines()[0]}): mend it.") from error
+        raise GraphveilError(f"{name} is not YAML ({str(error).splitlines()[0]}): correct it.") from error
     experiment = _fill(Experiment, raw, name)
     for peer in experiment.peers:
         if peer not in PEERS:

@@ -1,4 +1,4 @@
-"""Table 1: the graphs as the paper counts them, and as they are here."""
+"""Table 1: the sizes of the graphs in the paper and here."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -18,7 +18,15 @@ COLUMNS = ("graph", "nodes: paper", "here", "edges: paper", "distinct links here
 
 
 def table1(out: Path, datasets: list[str] | None = None) -> list[list[str]]:
-    """One row a graph, written as Markdown, CSV and LaTeX into `out`."""
+    """Write Table 1 as Markdown, CSV, LaTeX and JSON.
+
+    Args:
+        out: the folder to write to.
+        datasets: names of graphs; None for all.
+
+    Returns:
+        The text of each row, one row for each graph.
+    """
     printed = yaml.safe_load(files("graphveil.experiments").joinpath("table1.yaml").read_text(encoding="utf-8"))
     for name in datasets or ():
         if name not in printed:

@@ -1,4 +1,4 @@
-"""What the paper printed, what its protocol gives here, and what a fresh attacker reads, side by side."""
+"""Rows of the tables: the paper's values, those of its protocol here, and those of the strongest attack of an audit."""
 
 import math
 import statistics
@@ -15,12 +15,18 @@ Verdict = Literal["reproduced", "better", "not reproduced", ""]
 UTILITY_MARGIN = {"unprotected": 0.01, "protected": 0.02}
 SECRET_MARGIN = 0.03
 WIDEST = 0.05
-"""Half-width of an interval over seeds above which its mean says nothing."""
+"""Half-width of an interval over seeds above which its mean does not decide a verdict."""
 
 
 @dataclass(frozen=True)
 class Mean:
-    """Over seeds, and the ends of its 95 % interval; one seed has none."""
+    """A mean over seeds with its 95 % interval.
+
+    Args:
+        value: the mean.
+        low: the lower end of the interval; None for a single seed.
+        high: the upper end of the interval; None for a single seed.
+    """
 
     value: float
     low: float | None = None
@@ -28,18 +34,19 @@ class Mean:
 
     @property
     def half(self) -> float | None:
-        """Half the width of the interval."""
+        """Half of the width of the interval; None for a single seed."""
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
 
 @dataclass(frozen=True)
 class Certified:
-    """The certificate over seeds.
+    """The certificate, as means over seeds.
 
     Args:
-        best: accuracy or AUC of the best rule on the release. excess: the same minus that of guessing.
-        limit: the 95 % bound of the same for other nodes; None without a calibration part.
-        class_matched: of links, the best class-matched AUC on the release.
+        best: accuracy or AUC of the best rule on the release.
+        excess: `best` minus the chance level.
+        limit: the upper bound of `best` for other nodes, with 95 % confidence; None without a calibration part.
+        class_matched: the best class-matched AUC on the release; None for a secret other than links.
     """
 
     best: Mean
@@ -50,12 +57,15 @@ class Certified:
 
 @dataclass(frozen=True)
 class WithFeatures:
-    """The strongest attack that holds z and the features, over seeds.
+    """Attacks on z and the features, as means over seeds.
 
     Args:
-        alone: the strongest of the same attackers without z. z_adds: accuracy or AUC with z minus that without.
-        true_classes: of links, the strongest of the same attackers on the true classes and the features.
-        over_true_classes: AUC with z minus that with the true classes.
+        value: accuracy or AUC of the strongest attack.
+        alone: the same of the strongest of these attacks without z.
+        z_adds: `value` minus `alone`.
+        true_classes: AUC of the strongest of these attacks with the true classes in place of z; None for a secret other
+            than links.
+        over_true_classes: `value` minus `true_classes`.
     """
 
     value: Mean
@@ -67,20 +77,31 @@ class WithFeatures:
 
 @dataclass(frozen=True)
 class Row:
-    """What is kept and what is told of one secret, in one cell over its seeds.
+    """The utility and the attacks on one secret, for one variant, graph, encoder and trade-off, over all seeds.
 
     Args:
-        protocol: the reading of the paper's own attacker: fresh on unprotected embeddings, trained along otherwise,
-            and there from float32 probabilities, as is usual. An AUC below one half counts as much above: who is
-            reliably wrong about links tells as much as who is right.
-        fresh_attack: the one that was the strongest most often.
-        finer: the class-matched AUC of links, the balanced accuracy of a node secret.
-        floor: what the utility implies if it is perfect, where that is known.
+        variant: the name of the variant, or of the peer.
+        dataset: the name of the graph.
+        encoder: the name of the encoder.
+        secret: the secret that is attacked.
+        tradeoff: the trade-off; None for a peer.
+        seeds: the number of seeds.
+        utility: accuracy or AUC of the utility.
+        protocol: accuracy or AUC of the paper's own attack. On unprotected embeddings it is trained on the finished
+            embeddings; otherwise it is the training adversary, evaluated on float32 probabilities as is usual. An AUC
+            below 0.5 is replaced by 1 minus it, because inverted predictions reveal links too.
+        fresh: accuracy or AUC of the strongest attack of the audit.
+        fresh_attack: the attack that was the strongest for most seeds.
+        finer: the class-matched AUC of links, or the balanced accuracy of a node secret.
+        utility_chance: the chance level of the utility.
+        chance: the chance level of the secret.
+        floor: the attack value that a perfect utility implies; None if unknown.
         flagged: the share of runs with a flag.
-        equal_classes: of links, the AUC of comparing the true classes for equality.
-        certified: None if a release has no certificate.
-        with_features: None if the panel has no attackers with features.
-        tradeoff, epsilon: of a variant of ours and of a peer; the other is None.
+        paper: utility and attack value that the paper prints; None if it prints nothing.
+        equal_classes: the AUC of comparing the true classes for equality; None for a secret other than links.
+        certified: None if the release has no certificate.
+        with_features: None if the panel has no attacks with features.
+        epsilon: the epsilon of a peer; None for a variant.
     """
 
     variant: str
@@ -106,21 +127,21 @@ class Row:
 
     @property
     def level(self) -> str:
-        """The trade-off as a number, or epsilon with its name."""
+        """The trade-off as text, or `epsilon` with its value."""
         return f"{self.tradeoff:g}" if self.epsilon is None else f"epsilon {self.epsilon:g}"
 
     @property
     def verdict(self) -> Verdict:
-        """From the intervals and not by eye: of utility and secret the worse; nothing where nothing can be said."""
+        """The worse of the verdicts on utility and secret, by their intervals; empty if the intervals do not decide."""
         if self.paper is None or self.utility.half is None or self.protocol.half is None:
             return ""
         unprotected = self.variant == "unprotected"
         margin = UTILITY_MARGIN["unprotected" if unprotected else "protected"]
-        kept = _judge(self.utility, self.paper[0], margin)
-        # A leak that is not found where nothing is hidden means a weak attacker; where it is hidden, less is better.
+        utility = _judge(self.utility, self.paper[0], margin)
+        # A low attack value is a weak attack on unprotected embeddings, and good protection otherwise.
         sign = 1 if unprotected else -1
-        told = _judge(_times(self.protocol, sign), sign * self.paper[1], SECRET_MARGIN)
-        verdict = max(kept, told, key=("better", "reproduced", "", "not reproduced").index)
+        secret = _judge(_times(self.protocol, sign), sign * self.paper[1], SECRET_MARGIN)
+        verdict = max(utility, secret, key=("better", "reproduced", "", "not reproduced").index)
         return "reproduced" if verdict == "better" and self.flagged else verdict
 
 
@@ -131,22 +152,26 @@ def row(
     results: Sequence[dict[str, Any]],
     judge: bool = True,
 ) -> Row:
-    """What is told of a secret, from the saved results of all seeds.
+    """Aggregate the saved results of all seeds to a row.
 
     Args:
-        judge: whether to hold it against the paper.
+        experiment: the experiment of the results.
+        key: variant, data set, encoder and trade-off, or epsilon for a peer.
+        secret: the secret of the row.
+        results: the saved result of each seed.
+        judge: whether to compare the row with the paper.
     """
     variant, dataset, encoder, level = key
     is_peer = variant in experiment.peers
-    told = [result["secrets"][secret] for result in results]
+    audits = [result["secrets"][secret] for result in results]
     if variant == "unprotected":
-        protocol = [one["attacks"][papers_attacker(secret)] for one in told]
+        protocol = [one["attacks"][papers_attacker(secret)] for one in audits]
     else:
-        protocol = [one["joint_rounded"] for one in told]
+        protocol = [one["joint_rounded"] for one in audits]
         if secret == "links":
             protocol = [max(value, 1 - value) for value in protocol]
-    floor = _over_all([one["floor"] for one in told])
-    equal = _over_all([one["equal_classes"] for one in told])
+    floor = _over_all([one["floor"] for one in audits])
+    equal = _over_all([one["equal_classes"] for one in audits])
     return Row(
         variant=variant,
         dataset=dataset,
@@ -156,17 +181,17 @@ def row(
         seeds=len(results),
         utility=over_seeds([result["utility"] for result in results]),
         protocol=over_seeds(protocol),
-        fresh=over_seeds([one["fresh"] for one in told]),
-        fresh_attack=statistics.mode(one["fresh_attack"] for one in told),
-        finer=_over_all([one["class_matched" if secret == "links" else "balanced"] for one in told]),
+        fresh=over_seeds([one["fresh"] for one in audits]),
+        fresh_attack=statistics.mode(one["fresh_attack"] for one in audits),
+        finer=_over_all([one["class_matched" if secret == "links" else "balanced"] for one in audits]),
         utility_chance=statistics.fmean(result["utility_chance"] for result in results),
-        chance=statistics.fmean(one["chance"] for one in told),
+        chance=statistics.fmean(one["chance"] for one in audits),
         floor=None if floor is None else floor.value,
-        flagged=statistics.fmean(bool(one["flags"]) for one in told),
+        flagged=statistics.fmean(bool(one["flags"]) for one in audits),
         paper=experiment.paper(variant, dataset, encoder) if judge and not is_peer else None,
         equal_classes=None if equal is None else equal.value,
-        certified=_certified([one["certificate"] for one in told]),
-        with_features=_with_features([one["with_features"] for one in told]),
+        certified=_certified([one["certificate"] for one in audits]),
+        with_features=_with_features([one["with_features"] for one in audits]),
         epsilon=level if is_peer else None,
     )
 
@@ -197,13 +222,13 @@ def _with_features(found: Sequence[dict[str, Any] | None]) -> WithFeatures | Non
 
 
 def _over_all(values: Sequence[float | None]) -> Mean | None:
-    """None if the value is missing for a seed."""
+    """The mean over seeds; None if the value is missing for a seed."""
     every = [value for value in values if value is not None]
     return over_seeds(every) if len(every) == len(values) else None
 
 
 def over_seeds(values: Sequence[float]) -> Mean:
-    """Mean and 95 % interval over runs, by Student's t."""
+    """The mean over seeds and its 95 % interval by Student's t; a single seed has no interval."""
     centre = statistics.fmean(values)
     if len(values) < 2:
         return Mean(centre)
@@ -212,10 +237,11 @@ def over_seeds(values: Sequence[float]) -> Mean:
 
 
 def _judge(ours: Mean, paper: float, margin: float) -> Verdict:
-    """Better if the whole interval is above the paper's, reproduced or not if it is on one side of the margin.
+    """Compare an interval with the paper's value minus a margin.
 
-    Across the margin the mean decides if the interval is narrow; but what holds the paper's own number is never called
-    not reproduced.
+    *Better*: the whole interval is above the paper's value. *Reproduced* or *not reproduced*: the whole interval is on
+    one side of the margin. If the margin is inside the interval, the mean decides, unless the interval is too wide. A
+    result whose interval contains the paper's value is never called not reproduced.
     """
     assert ours.low is not None
     assert ours.high is not None

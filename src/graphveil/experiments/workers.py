@@ -1,4 +1,4 @@
-"""Processes that work for an experiment, one thread each. One that dies costs nobody else's work."""
+"""A pool of single-threaded processes that run cells. If a process dies, the cells of the others are not lost."""
 
 import os
 import threading
@@ -14,9 +14,9 @@ from graphveil.experiments.cells import Cell
 from graphveil.interrupts import kept_from_workers
 
 Work = Callable[[], str | None]
-"""What is done for a cell; gives a sentence if it could not be done."""
+"""Runs a cell, and returns the error message or None."""
 
-DIED = "its process died, perhaps for want of memory: run it again with fewer --jobs"
+DIED = "its process died, possibly because it ran out of memory: run the command again with fewer --jobs"
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -24,7 +24,8 @@ class Workers:
     """A pool of processes.
 
     Args:
-        settle: called in this process with each cell that is done, and what went wrong with it, if anything.
+        jobs: the number of processes.
+        settle: called in this process with each finished cell and its error message, or None.
     """
 
     def __init__(self, jobs: int, settle: Callable[[Cell, str | None], None]) -> None:
@@ -35,18 +36,18 @@ class Workers:
         self._pool: Any = None
 
     def submit(self, cell: Cell, work: Work) -> None:
-        """Have it done some time."""
+        """Queue the work of a cell."""
         self._waiting.append((cell, work))
         self._feed()
 
     def settle_done(self) -> None:
-        """Report what is done by now."""
+        """Call `settle` for the cells that have finished."""
         for future in [future for future in self._running if future.done()]:
             self._report(future)
         self._feed()
 
     def finish(self) -> None:
-        """Wait for all. A process that dies takes along what its pool had in hand: that is done again, one by one."""
+        """Wait for all cells. Cells that were lost because a process died are run again, one at a time."""
         while self._running or self._waiting:
             self._feed()
             wait(self._running, return_when=FIRST_COMPLETED)
@@ -58,12 +59,12 @@ class Workers:
                 self._settle(cell, DIED)
 
     def stop(self) -> None:
-        """End the processes at once: what they were at is not done."""
+        """Kill the processes; the cells that they were running are not finished."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, kill_workers=True)
 
     def _feed(self) -> None:
-        """Hand over only a few more than can be worked on: those are what a death, or an interrupt, has to undo."""
+        """Submit only one cell more than there are processes: these are lost if a process dies or is interrupted."""
         while self._waiting and len(self._running) < self._jobs + 1:
             cell, work = self._waiting.popleft()
             try:
@@ -79,7 +80,7 @@ class Workers:
             self._lost.append((cell, work))
 
     def _start(self, work: Work, jobs: int) -> Future[str | None]:
-        """In one of joblib's processes; a broken pool is replaced when it is asked for."""
+        """Submit to the pool of joblib; a broken pool is replaced by a new one."""
         environment = ONE_THREAD | {"CUDA_VISIBLE_DEVICES": ""}
         with kept_from_workers():
             self._pool = get_reusable_executor(
@@ -90,7 +91,7 @@ class Workers:
 
 
 def _watch(parent: int) -> None:
-    """In a worker: end when the parent has been killed, which would leave it waiting for ever."""
+    """In a worker: exit when the parent has been killed; otherwise the worker would wait forever."""
 
     def look() -> None:
         while os.getppid() == parent:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
 
-from graphveil.auditing.result import METRICS
+from graphveil.auditing.finding import METRICS
 from graphveil.codes import NOT_COVERED
 from graphveil.codes.words import at_most
 from graphveil.errors import GraphveilError
@@ -37,7 +37,13 @@ class Markdown(str):
 
 
 def card(evidence: Evidence, formats: Sequence[str], pseudonymous: bool) -> str:
-    """Render the card as Markdown."""
+    """Render the card as Markdown.
+
+    Args:
+        evidence: the record, the embeddings and the audits of the run, and the objections to its release.
+        formats: the names of the released formats.
+        pseudonymous: whether ids were replaced by pseudonyms.
+    """
     record = Fields.of(dict(evidence.record), "run.json")
     try:
         config, scores = (Fields.of(record.content.get(name), name) for name in ("config", "scores"))

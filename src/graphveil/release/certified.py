@@ -1,6 +1,6 @@
 """The values of a certificate that a release states, from the plain form in which an audit stores it.
 
-The card names neither the worst code nor its class: that would tell readers which nodes to attack.
+The card names neither the worst code nor its class, because this would show attackers which nodes to attack.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from graphveil.reporting.checks import Fields
 
 @dataclass(frozen=True)
 class Bound:
-    """The best value of any rule that sees only codes.
+    """The value of the best possible attack that sees only codes.
 
     Args:
         name: what is bounded, such as "accuracy".
-        value: of the best rule on this release, which is exact.
-        guessing: the value without codes.
-        beyond: the upper limit for nodes like these, None without such a statement.
+        value: the exact value of the best attack on this release.
+        guessing: the chance level.
+        beyond: the upper bound for nodes like these, or None.
         limited: whether `--max-leak` applies to it.
     """
 
@@ -35,9 +35,11 @@ class Certified:
     Args:
         sentence: the certificate in words.
         bounds: the headline first.
-        confidence: of the limits for nodes like these.
-        codes: codes in use. smallest_code: nodes with the rarest of them.
-        bits: what the code of a node can reveal about anything.
+        secret: the name of the secret.
+        confidence: the confidence of the bounds for nodes like these.
+        codes: the number of codes in use.
+        smallest_code: the number of nodes with the rarest code.
+        bits: the information that the code of a node can reveal about any secret, in bits.
     """
 
     secret: str

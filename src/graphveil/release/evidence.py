@@ -10,20 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.auditing.embeddings import check_embeddings, rows_digest
+from graphveil.auditing.finding import METRICS
 from graphveil.auditing.groups import KINDS, MEASURES
-from graphveil.auditing.result import METRICS, SCHEMA
+from graphveil.auditing.result import SCHEMA
 from graphveil.errors import GraphveilError, unknown
 from graphveil.files import is_sealed, read_json
 from graphveil.release.certified import Bound, Certified, read_certificate
 from graphveil.release.codes import codes_of
-from graphveil.release.embeddings import is_the_same, read_embeddings, read_signs
-from graphveil.release.formats import Embeddings
 from graphveil.release.joint import Joint, joint_certificates, released_by
 from graphveil.release.ledger import NodeCodes, Released, read_ledger
 from graphveil.reporting.checks import Fields, Interval
 from graphveil.reporting.findings import BESIDE
-from graphveil.runs.audit import audit_path, read_record
-from graphveil.runs.protect import ids_digest
+from graphveil.runs.folder import Embeddings, RunFolder, ids_digest
 
 TOO_FEW = "too few examples"
 """The flag of an audit that a certificate within the limit overrules."""
@@ -35,7 +33,7 @@ LIMITED = ("balanced", "class_matched")
 class Limits:
     """The highest attack accuracy or AUC to accept.
 
-    It is compared with the certificate or, where the audit has none, with the upper ends of 95 % intervals.
+    It is compared with the certificate or, if the audit has none, with the upper bound over all attacks.
 
     Args:
         everywhere: the limit for every secret that is not in `of`.
@@ -77,7 +75,7 @@ class Beside:
     Args:
         name: the name of the metric.
         reading: its value and 95 % interval.
-        chance: its value for guessing.
+        chance: its chance level.
         limited: whether `--max-leak` applies to it.
     """
 
@@ -89,7 +87,12 @@ class Beside:
 
 @dataclass(frozen=True)
 class Attacked:
-    """The result of one attack."""
+    """The result of one attack.
+
+    Args:
+        name: the name of the attack.
+        reading: its accuracy or AUC, and the 95 % interval.
+    """
 
     name: str
     reading: Interval
@@ -102,8 +105,10 @@ class WorstGroup:
     Args:
         kind: "by class", "by degree" or "by a column".
         measure: "accuracy", "AUC" or "TPR - FPR".
+        reading: the value and its interval.
         groups: the number of groups that the interval is corrected for.
-        reference: the value of guessing, or of the true classes if the utility keeps classes.
+        examples: test examples of the group.
+        reference: the chance level, or the value of the true classes if the utility keeps classes.
     """
 
     kind: str
@@ -116,7 +121,29 @@ class WorstGroup:
 
 @dataclass(frozen=True)
 class Audited:
-    """The fields of one secret's audit that the card uses."""
+    """The values of one secret's audit that the card uses.
+
+    Args:
+        secret: the name of the secret.
+        verdict: *protected*, *leaks* or *flagged*.
+        attack: the name of the strongest attack.
+        metric: "accuracy" or "AUC".
+        reading: the value of the strongest attack, and its 95 % interval.
+        upper: the upper bound over all attacks.
+        worst_group: None if all groups have too few examples.
+        chance: the chance level.
+        floor: the attack value that the utility implies by itself, or None.
+        joint: the value of the training adversary, or None.
+        beside: further metrics, and attackers who hold more than z.
+        flags: the name and the sentence of each flag.
+        attacks: the results of all attacks, the strongest first.
+        leak_reasons: the reasons of the verdict *leaks*.
+        panel: the name of the panel.
+        examples: the number of test examples.
+        embeddings: the digest of the audited embeddings.
+        split: the digest of the split.
+        certificate: None for embeddings that are not codes.
+    """
 
     secret: str
     verdict: str
@@ -174,10 +201,13 @@ def gather(run: Path, limits: Limits, released_before: Sequence[Path] = (), root
     """Read a run's folder and compare it with the limits.
 
     Args:
+        run: the folder of a finished run.
+        limits: the highest attack accuracy or AUC to accept.
         released_before: folders of other runs whose codes of the same nodes have been released.
-        root: of the graph's raw files, which are read if there are earlier releases.
+        root: the folder of the graph's raw files, which are read if there are earlier releases.
     """
-    record = read_record(run)
+    folder = RunFolder(run)
+    record = folder.record()
     try:
         secrets = Fields.of(record["config"], "config").texts("secrets")
     except ValueError as error:
@@ -187,12 +217,10 @@ def gather(run: Path, limits: Limits, released_before: Sequence[Path] = (), root
     for name in limits.of:
         if name not in secrets:
             raise unknown("secret of --max-leak", name, secrets)
-    embeddings = read_embeddings(run / "embeddings.parquet")
-    embeddings = replace(embeddings, signs=read_signs(run, record["config"], embeddings.z.shape[1]))
+    embeddings = folder.embeddings()
+    embeddings = replace(embeddings, signs=folder.link_signs(record["config"], embeddings.z.shape[1]))
     sha = rows_digest(check_embeddings(embeddings.z, len(embeddings.z)))
     audits, objections = dict[str, Audited | None](), list[str]()
-    if not is_the_same(run / "embeddings.npy", embeddings):
-        objections.append("embeddings.parquet and embeddings.npy differ, and it is unknown which of them was audited")
     if record.get("ids_digest") != ids_digest(embeddings.ids):
         objections.append("the ids in embeddings.parquet differ from those of the run, or are in another order")
     found = codes_of(embeddings.z)
@@ -201,7 +229,7 @@ def gather(run: Path, limits: Limits, released_before: Sequence[Path] = (), root
     objections += against
     joint = None if codes is None or not earlier else joint_certificates(run, codes, earlier, root)
     for secret in secrets:
-        file = audit_path(run, secret, secrets)
+        file = folder.audit_file(secret, secrets)
         try:
             audits[secret] = audit = read_audit(file, secret)
         except FileNotFoundError:
@@ -234,7 +262,7 @@ def read_audit(file: Path, secret: str) -> Audited:
     if best is None or origin is None or (reading := best.as_reading()) is None:
         raise ValueError("the result of the strongest attack is missing")
     if (upper := best.share("upper")) is None:
-        raise ValueError("the upper end over all attacks is missing")
+        raise ValueError("the upper bound over all attacks is missing")
     holding_more = ("with_public_graph", "with_features", "with_links")
     guessing = {"class_matched": 0.5, **dict.fromkeys(holding_more, fields.share("chance"))}
     beside = [
@@ -304,9 +332,13 @@ def _earlier(run: Path, codes: NodeCodes | None, released_before: Sequence[Path]
 
 
 def _against(audit: Audited, embeddings: str, split: str, limit: float | None, joint: Certified | None) -> list[str]:
-    """The objections of one audit to a release of the embeddings with this digest.
+    """The objections of one audit to a release.
 
     Args:
+        audit: the audit of a secret.
+        embeddings: the digest of the embeddings to release.
+        split: the digest of the split of the run.
+        limit: the limit for the secret, or None.
         joint: the certificate of this release together with earlier ones.
     """
     found, name = [], repr(audit.secret)
@@ -327,16 +359,16 @@ def _against(audit: Audited, embeddings: str, split: str, limit: float | None, j
 
 
 def _reason(audit: Audited) -> str:
-    """Why an audit says *leaks*: the strongest attack or, where that is near guessing, what the audit gives instead."""
-    near_guessing = audit.chance is not None and audit.reading.low <= audit.chance
-    if near_guessing and audit.leak_reasons:
+    """Why an audit says *leaks*: the strongest attack or, if that is near chance, the first reason of the audit."""
+    near_chance = audit.chance is not None and audit.reading.low <= audit.chance
+    if near_chance and audit.leak_reasons:
         return audit.leak_reasons[0]
-    guessing = "" if audit.chance is None else f" where guessing has {100 * audit.chance:.1f} %"
-    return f"the strongest attack ({audit.attack}) has an {audit.metric} of {100 * audit.reading.value:.1f} %{guessing}"
+    chance = "" if audit.chance is None else f" (chance level {100 * audit.chance:.1f} %)"
+    return f"the strongest attack ({audit.attack}) has an {audit.metric} of {100 * audit.reading.value:.1f} %{chance}"
 
 
 def _beyond(audit: Audited, limit: float) -> list[str]:
-    """An objection for each metric that exceeds the limit: by the certificate, or else by the end of an interval."""
+    """An objection for each metric above the limit: by the certificate or, if there is none, by an upper bound."""
     if audit.certificate is not None:
         return [
             f"the certificate of {audit.secret!r} allows {_exceeds(bound, limit)}"
@@ -346,7 +378,7 @@ def _beyond(audit: Audited, limit: float) -> list[str]:
         (
             f"an attack on {audit.secret!r} has an {audit.metric}",
             audit.upper,
-            "97.5 % upper end over all attacks on z alone",
+            "97.5 % upper bound over all attacks on z alone",
         )
     ]
     ends += [

@@ -64,7 +64,7 @@ def release(
 
     A run is refused if a secret has no audit, or if its audit says *leaks*, is flagged, or is for other
     embeddings. For a secret with a limit, the limit decides instead of the verdict *leaks*. It is compared with the
-    certificate or, if the audit has none, with the 95 % intervals of the attacks.
+    certificate or, if the audit has none, with the upper bound over all attacks.
 
     Args:
         run: the folder of a finished run.
@@ -75,7 +75,7 @@ def release(
         force: release in spite of objections; the card lists them.
         released_before: folders of other runs whose codes of the same nodes have been released. What all releases
             reveal together is counted, stated on the card and compared with the limit.
-        root: of the graph's raw files, which are read if there are earlier releases.
+        root: the folder of the graph's raw files, which are read if there are earlier releases.
 
     Raises:
         GraphveilError: if the run is refused, or a path, a format or the key is unusable.
@@ -113,9 +113,8 @@ def _chosen(formats: Sequence[str] | None, evidence: Evidence) -> list[str]:
         return ["parquet" if evidence.codes is None else "codes"]
     if "codes" in formats and evidence.codes is None:
         raise GraphveilError(
-            "the format 'codes' is for embeddings with few distinct rows: at least"
-            f" {NODES_PER_CODE} nodes a distinct row on average. These have more: choose another format, or train with"
-            " --objective codes."
+            f"the format 'codes' is for embeddings with few distinct rows: at least {NODES_PER_CODE} nodes for each"
+            " distinct row on average. These have more rows: choose another format, or train with --objective codes."
         )
     return list(dict.fromkeys(formats))
 

@@ -13,7 +13,6 @@
 import io
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 
 from graphveil.files import write_atomically, write_json, write_text
 from graphveil.release.codes import codes_of
+from graphveil.runs.folder import Embeddings
 
 BLOCK = 65536
 """Rows that are converted to text at once."""
@@ -42,19 +42,6 @@ embeddings {
   metadata_path: "metadata.tsv"
 }
 """
-
-
-@dataclass(frozen=True, eq=False)
-class Embeddings:
-    """Rows `z` of shape (num_nodes, channels), float32, and one id per row.
-
-    Args:
-        signs: (channels,) of 1 and -1, if the score of a link is the sum of signs * z_u * z_v.
-    """
-
-    ids: pa.Array
-    z: NDArray[np.float32]
-    signs: NDArray[np.float32] | None = None
 
 
 def as_codes(folder: Path, embeddings: Embeddings) -> None:

@@ -1,7 +1,7 @@
 """What a release reveals together with earlier releases of the same nodes.
 
 Nodes are matched by their ids. A node has a code in each release that contains it, and all of them together are one
-joint code, whose certificate covers everybody who holds all the releases. It is counted for the nodes of this release
+joint code, whose certificate covers attackers who hold all releases. It is counted for the nodes of this release
 that are in at least one of the earlier ones.
 """
 
@@ -21,10 +21,10 @@ from graphveil.data.origin import node_ids
 from graphveil.errors import GraphveilError
 from graphveil.release.certified import Certified, read_certificate
 from graphveil.release.codes import Integers, codes_of
-from graphveil.release.embeddings import read_embeddings
 from graphveil.release.ledger import NodeCodes, Released, node_hashes, read_ledger
 from graphveil.reporting.checks import Fields
-from graphveil.runs.audit import graph_of, read_record
+from graphveil.runs.folder import RunFolder
+from graphveil.runs.graphs import graph_of
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,9 @@ class Joint:
     """The certificates of a release and the earlier releases of the same nodes together.
 
     Args:
-        releases: how many earlier releases there are. same_run: how many of them are other codes of the same run.
-        nodes: nodes of this release that are in at least one of them.
+        releases: the number of earlier releases.
+        same_run: the number of them with other codes of the same run.
+        nodes: the number of nodes of this release that are in at least one of them.
         certificates: by secret; a secret that is known for none of these nodes has none.
     """
 
@@ -48,10 +49,11 @@ def released_by(run: Path) -> list[Released]:
 
     The list is empty if the embeddings of the run are not codes.
     """
-    record = read_record(run)
+    folder = RunFolder(run)
+    record = folder.record()
     if listed := read_ledger(run):
         return listed
-    embeddings = read_embeddings(run / "embeddings.parquet")
+    embeddings = folder.embeddings()
     codes = codes_of(embeddings.z)
     if not codes.are_few:
         return []
@@ -62,16 +64,19 @@ def joint_certificates(run: Path, codes: NodeCodes, earlier: Sequence[Released],
     """Count what the codes of a run and earlier releases reveal together about each secret of the run.
 
     Args:
-        codes: of the run's nodes. earlier: other codes of some of them.
-        root: of the graph's raw files.
+        run: the folder of the run.
+        codes: the codes of its nodes.
+        earlier: earlier releases with codes of some of these nodes.
+        root: the folder of the graph's raw files.
     """
-    record = read_record(run)
+    folder = RunFolder(run)
+    record = folder.record()
     if record["reading"] is None and any(other.graph != record["graph_digest"] for other in earlier):
         raise GraphveilError(
             f"the nodes of {run} have no ids of their own, so they cannot be matched with those of another graph: count"
             " releases together only if they are of the same graph."
         )
-    graph, split = graph_of(run, record, root)
+    graph, split = graph_of(folder, record, root)
     nodes = node_hashes(node_ids(graph))
     found = [codes.find(nodes), *(other.codes.find(nodes) for other in earlier)]
     if len(found[0]) != len(codes.nodes) or (found[0] < 0).any():
@@ -97,7 +102,10 @@ class _Part:
     """The nodes of a graph that are counted.
 
     Args:
-        codes: their joint codes, (n,). nodes: their indices in the graph, (n,) in ascending order.
+        codes: their joint codes, (n,).
+        nodes: their indices in the graph, (n,) in ascending order.
+        graph: the graph.
+        split: its split.
         held_out: whether no training has used the test part of the split: the runs have the same split.
     """
 

@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphveil.errors import GraphveilError
-from graphveil.files import hold_lock, read_json, write_atomically, write_json
+from graphveil.files import read_json, write_atomically, write_json
 from graphveil.randomness import hashed_names
 from graphveil.release.codes import Integers
 from graphveil.reporting.checks import Fields
+from graphveil.runs.folder import RunFolder
 
 SCHEMA = "graphveil/releases/1"
 LEDGER, FOLDER = "releases.json", "releases"
@@ -59,7 +60,9 @@ class Released:
     """Codes that have been released.
 
     Args:
-        graph, split: digests of the graph and the split of their run.
+        codes: the codes of nodes.
+        graph: the digest of the graph of their run.
+        split: the digest of the split of their run.
         same_run: whether they are from the run that is now exported.
     """
 
@@ -102,11 +105,13 @@ def record_release(
     """Add a release to the ledger of a run.
 
     Args:
-        codes: the released codes. record: the content of run.json.
+        run: the folder of the run.
+        codes: the released codes.
+        record: the content of run.json.
         files: names of the released files.
         pseudonymous: whether ids were replaced by pseudonyms.
     """
-    with hold_lock(run / ".lock", WAIT, f"another process is writing to {run}: wait for it, then export again."):
+    with RunFolder(run).edit(WAIT):
         read_ledger(run)  # refuse to add to a ledger that cannot be read
         entries = [entry.content for entry in _entries(run)]
         numbers = {entry["codes_sha256"]: entry["codes"] for entry in entries}

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from graphveil.errors import GraphveilError
-from graphveil.release.formats import Embeddings
+from graphveil.runs.folder import Embeddings
 
 SHORTEST = 16
 """Minimum length of a key in bytes."""
@@ -60,7 +60,12 @@ def read_key(file: Path, apart_from: Sequence[Path]) -> bytes:
 
 
 def pseudonyms(ids: pa.Array, key: bytes) -> pa.Array:
-    """The pseudonym of each id, in hexadecimal."""
+    """The pseudonym of each id, in hexadecimal.
+
+    Args:
+        ids: the ids, (num_nodes,).
+        key: the secret key.
+    """
     if pa.types.is_integer(ids.type):
         kind = b"int:"
     elif pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):

@@ -1,4 +1,4 @@
-"""Put anybody's file of embeddings on a grid, so that nothing lies below what an audit looks at."""
+"""Round the values of an embeddings file to a grid, so that low-order bits carry no hidden channel."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,20 +21,27 @@ from graphveil.models.grid import Grid
 
 
 def round_file(file: Path, out: Path) -> int:
-    """Write a copy of a file in which every column lies on a grid; gives the number of columns that were rounded.
+    """Write a copy of a file with every column rounded to a grid.
 
-    Ids and small whole numbers stay as they are.
+    Ids and small integers are copied without change.
 
     Args:
-        out: a file of the same kind.
+        file: a file of embeddings: .npy, .npz, .parquet, .csv or .safetensors.
+        out: a new file of the same format.
+
+    Returns:
+        The number of rounded columns.
+
+    Raises:
+        GraphveilError: if the file cannot be read, has nothing to round, or `out` cannot be used.
     """
     kinds = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".csv": _csv, ".safetensors": _safetensors}
     if file.suffix not in kinds:
         raise GraphveilError(f"{file} ends in {file.suffix or 'nothing'}: expected one of {', '.join(kinds)}.")
     if out.suffix != file.suffix:
-        raise GraphveilError(f"{out} does not end in {file.suffix}: the copy is of the same kind as {file}.")
+        raise GraphveilError(f"{out} does not end in {file.suffix}: the copy must have the same format as {file}.")
     if out.exists():
-        raise GraphveilError(f"{out} exists already: give the name of a new file.")
+        raise GraphveilError(f"{out} already exists: give the name of a new file.")
     if not file.is_file():
         raise GraphveilError(f"{file} is not a file: give the file of the embeddings.")
     rounded = _Rounding()
@@ -44,23 +51,23 @@ def round_file(file: Path, out: Path) -> int:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise GraphveilError(f"{file} cannot be read as embeddings ({reason}): write it again.") from error
     if rounded.columns == 0:
-        raise GraphveilError(f"{file} has no column with fractions or large numbers: there is nothing to round.")
+        raise GraphveilError(f"{file} has no column with fractions or large integers: there is nothing to round.")
     write_atomically(out, write)
     return rounded.columns
 
 
 class _Rounding:
-    """Rounds columns, and counts them."""
+    """Rounds arrays and tables, and counts the rounded columns."""
 
     columns = 0
 
     def __call__(self, array: NDArray[Any]) -> NDArray[Any]:
-        """An array, (n,) or (n, columns), of fractions or of large whole numbers, as float32; any other as it is."""
+        """Round an array of shape (n,) or (n, columns) to float32; small integers and other types stay unchanged."""
         if array.dtype.kind not in "fiu" or array.ndim not in (1, 2):
             return array
         columns = array.astype(np.float64).reshape(len(array), -1)
         if not np.abs(columns).max(initial=0) < np.finfo(np.float32).max:
-            raise ValueError("it holds a number that is not finite, or too large for float32")
+            raise ValueError("it contains a number that is not finite, or too large for float32")
         if array.dtype.kind != "f" and all(value_bits(column) <= MOST_BITS for column in columns.T):
             return array
         z = torch.from_numpy(columns)
@@ -69,11 +76,11 @@ class _Rounding:
         return result
 
     def all_of(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Each array but ids."""
+        """Round each array except ids."""
         return {name: array if name in ID_COLUMNS else self(array) for name, array in arrays.items()}
 
     def table(self, table: Any) -> Any:
-        """Each column of numbers, or of lists of them, but ids."""
+        """Round each column of numbers or of lists of numbers, except ids."""
         ids = [name for name in ID_COLUMNS if name in table.column_names][:1]
         for place, name in enumerate(table.column_names):
             column = table.column(name).combine_chunks()

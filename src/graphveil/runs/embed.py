@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphveil.auditing.certify import certificate_of
 from graphveil.data import Split, digest
 from graphveil.data.datasets.catalog import is_named, open_graph
 from graphveil.data.graph import UNKNOWN, node_classes
@@ -26,9 +24,8 @@ from graphveil.data.origin import Encoding, ReadOptions, node_ids, origin_of
 from graphveil.data.readers.tables import are_tables
 from graphveil.data.summary import differences, summary, unknown_counts
 from graphveil.errors import GraphveilError
-from graphveil.files import sha256
-from graphveil.runs.audit import read_record
-from graphveil.runs.protect import audited_as, check_free, hold_run, ids_digest, write_embeddings
+from graphveil.runs.folder import RunFolder
+from graphveil.runs.protect import certify_secrets, plain_certificates
 from graphveil.runs.trained_on import TrainedOn, exclude_trained, too_few
 from graphveil.training.objectives import CODES
 from graphveil.training.score import score_codes
@@ -72,54 +69,45 @@ def embed(
         graph: a name or a path, as of `open_graph`.
         otherwise: fields of a `ReadOptions`, for what is to be read otherwise than the run's graph was.
     """
-    check_free(out)
-    record = read_record(run)
-    veil = Veil.load(run)
+    trained, folder = RunFolder(run), RunFolder(out)
+    folder.check_free()
+    record, veil = trained.record(), trained.veil()
     veil.device = device
     encoding = _encoding(run, record)
     named = is_named(graph)
     reading = ReadOptions(**otherwise or {}) if named else _reading(record, graph, otherwise or {})
-    found = open_graph(graph, reading, root, encoding=encoding)
-    warnings = [*origin_of(found).differences, *_unlike(record, found, encoding)]
-    z, kept_codes = veil.transform(found), None
-    seen = TrainedOn.read(run)
-    not_recorded = seen.not_recorded((veil.utility, *veil.secrets))
+    opened = open_graph(graph, reading, root, encoding=encoding)
+    warnings = [*origin_of(opened).differences, *_unlike(record, opened, encoding)]
+    z, kept_codes = veil.transform(opened), None
+    trained_on = trained.trained_on()
+    not_recorded = trained_on.not_recorded((veil.utility, *veil.secrets))
     warnings += [
-        f"The run does not say which {what} it was trained on, so that they may be asked for." for what in not_recorded
+        f"The run does not record which {what} it was trained on, so the test part may contain some of them."
+        for what in not_recorded
     ]
-    parts = _parts(veil, found, seen)
-    matched_by = "labels" if veil.utility == "links" else veil.utility
-    certificates = {
-        secret: None if parts.split is None else certificate_of(z, found, parts.split, secret, matched_by)
-        for secret in parts.secrets
-    }
+    parts = _parts(veil, opened, trained_on)
+    certificates = {} if parts.split is None else certify_secrets(veil, z, opened, parts.split, parts.secrets)
     results = {
-        "scores": _scores(veil, found, parts, z),
+        "scores": _scores(veil, opened, parts, z),
         "graph": graph if named else str(Path(graph).expanduser().resolve()),
-        "reading": None if named else asdict(origin_of(found).reading),
+        "reading": None if named else asdict(origin_of(opened).reading),
         "encoding": record["encoding"],
-        "features": summary(found),
-        "ids_digest": ids_digest(node_ids(found)),
-        "unknown": unknown_counts(found, parts.targets),
-        "audited_as": audited_as(z),
-        "certificates": {
-            secret: one and one.to_dict() | {"sentence": one.sentence} for secret, one in certificates.items()
-        },
+        "features": summary(opened),
+        "unknown": unknown_counts(opened, parts.targets),
+        "certificates": plain_certificates(certificates),
         "split": "proportional",
         "targets": parts.targets or ["links"],
-        "graph_digest": digest(found),
+        "graph_digest": digest(opened),
         "split_digest": "" if parts.split is None else parts.split.digest(),
         "message_edges": "all",
-        "embedded": {"run": sha256(run / "model.safetensors"), "warnings": warnings, "not_recorded": not_recorded},
+        "embedded": {"run": trained.model_digest, "warnings": warnings, "not_recorded": not_recorded},
     }
     if veil.objective == CODES:
-        kept_codes = veil.adopt(found)
-    with hold_run(out):
-        check_free(out)
-        write_embeddings(out, node_ids(found), z)
-        seen.write(out)
-        veil.save(out, results)
-    return Embedded(out, z, _known(run, found), parts.secrets, parts.unseen, tuple(warnings), kept_codes)
+        kept_codes = veil.adopt(opened)
+    with folder.create():
+        folder.check_free()
+        folder.write(veil, node_ids(opened), z, trained_on, results)
+    return Embedded(out, z, _known(trained, opened), parts.secrets, parts.unseen, tuple(warnings), kept_codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,11 +211,10 @@ def _unlike(record: Mapping[str, Any], graph: Data, encoding: Encoding | None) -
         return ["The run does not say what its features looked like, so that nothing can be compared."]
 
 
-def _known(run: Path, graph: Data) -> int:
-    """Nodes whose ids the run has too."""
+def _known(run: RunFolder, graph: Data) -> int:
+    """The number of nodes whose ids the run has too."""
     try:
-        before = pq.read_table(run / "embeddings.parquet", columns=["id"])["id"].combine_chunks()
-        ids = node_ids(graph)
-        return int(pc.sum(pc.is_in(ids.cast("string"), value_set=before.cast("string"))).as_py() or 0)
-    except (OSError, ValueError, KeyError):
+        before = run.embeddings().ids
+    except GraphveilError:
         return 0
+    return int(pc.sum(pc.is_in(node_ids(graph).cast("string"), value_set=before.cast("string"))).as_py() or 0)

@@ -1,7 +1,6 @@
 """One graph in every format gives the same graph, whoever wrote it."""
 
 import gzip
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -199,16 +198,15 @@ def test_numbers_of_an_array_can_be_binned() -> None:
     assert graph["age"].tolist() == [0, 1, -1, 2]
 
 
-def test_numbers_without_end_in_a_folder_of_ogb_are_refused_at_once(tmp_path: Path) -> None:
+def test_numbers_without_end_in_a_folder_of_ogb_are_refused_before_they_are_parsed(tmp_path: Path) -> None:
+    """A parser whose time is quadratic in the digits would need a day."""
     folder = as_ogb(small(), tmp_path)
-    for name, text in (("num-node-list", "9" * 100_000 + "x\n"), ("edge", "0,1\n99999999999999999999999,1\n")):
+    for name, text in (("num-node-list", "9" * 10_000_000 + "x\n"), ("edge", "0,1\n99999999999999999999999,1\n")):
         for file in (folder / "raw").glob(f"{name}.csv*"):
             file.unlink()
         (folder / "raw" / f"{name}.csv").write_text(text)
-        started = time.perf_counter()
         with pytest.raises(gv.GraphveilError, match=name):
             gv.read_graph(folder)
-        assert time.perf_counter() - started < 2
 
 
 def test_a_mapping_of_ogb_gives_the_ids(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ class Doubler(nn.Module):
         return out
 
 
-@pytest.mark.parametrize("spec", [Doubler, "tests.test_veil:Doubler", Doubler(40, 4), GraphSAGE(40, 8, 2, 4)])
+@pytest.mark.parametrize("spec", [Doubler, "tests.veil.test_estimator:Doubler", Doubler(40, 4), GraphSAGE(40, 8, 2, 4)])
 def test_encoders_of_ones_own(
     small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path, spec: str | type[nn.Module] | nn.Module
 ) -> None:

@@ -13,7 +13,7 @@ from graphveil.models.encoders import GCN
 from graphveil.models.stack import is_batched
 from graphveil.training.adversarial import Adversarial
 from graphveil.training.loop import Training
-from graphveil.veil import start
+from graphveil.veil import Fitting
 
 SEEDS = (3, 4, 5)
 TRADEOFFS = (1.0, 0.4, 0.8)
@@ -73,7 +73,7 @@ def test_a_batch_equals_its_runs_one_by_one(
             assert a.round == b.round
             assert a.utility_loss == pytest.approx(b.utility_loss, abs=2e-5)
             assert a.secrets[0].loss == pytest.approx(b.secrets[0].loss, abs=2e-5)
-        assert distance(one._encoded(graph, split), many._encoded(graph, split)) < 1e-3, "before the grid"
+        assert distance(one.encode(graph, split), many.encode(graph, split)) < 1e-3, "before the grid"
     assert distance(together[0].transform(graph), together[1].transform(graph)) > 0.1, "runs differ"
 
 
@@ -86,7 +86,7 @@ def test_every_head_can_be_stacked(
         small, splits, lambda: veils(recipe, objective="club", adversary=gv.Adversary(heads[1]))
     )
     for one, many, split in zip(alone, together, splits, strict=True):
-        assert distance(one._encoded(small, split), many._encoded(small, split)) < 1e-3, "before the grid"
+        assert distance(one.encode(small, split), many.encode(small, split)) < 1e-3, "before the grid"
         assert one.score(small, split).utility == pytest.approx(many.score(small, split).utility, abs=0.01)
 
 
@@ -172,7 +172,7 @@ def test_what_cannot_be_a_batch_is_one_sentence(small: Data, splits: list[gv.Spl
 
 def test_no_run_sees_another_runs_nodes(small: Data, splits: list[gv.Split], quick: gv.Recipe) -> None:
     """The loss of one run has no gradient at another run's embeddings."""
-    training = start(veils(quick), small, splits)
+    training = Fitting(veils(quick), small, splits).training
     z = training.method.embed().requires_grad_()
     from graphveil.training.targets import Rows
 

@@ -1,0 +1,37 @@
+"""The context of an audit: what only the maker of the embeddings knows."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Utility:
+    """How useful the embeddings are, as their maker measured it.
+
+    Args:
+        name: "links", "labels" or the name of a node attribute.
+        value: the AUC or accuracy, from 0 to 1.
+        chance: the chance level of the same metric.
+        examples: the number of test examples.
+    """
+
+    name: str
+    value: float
+    chance: float
+    examples: int
+
+
+@dataclass(frozen=True)
+class Context:
+    """What only the maker of the embeddings knows.
+
+    Args:
+        joint: the accuracy or AUC of the joint adversary, which was trained along with the encoder.
+        utility: how useful the embeddings are.
+        notes: sentences for the readers of the audit.
+        doubts: sentences, each of which is a flag that rules out *protected*.
+    """
+
+    joint: float | None = None
+    utility: Utility | None = None
+    notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()

@@ -1,0 +1,134 @@
+"""Run attacks: each on one thread, several in parallel, within a time budget, with cached answers of controls."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from graphveil.auditing.attacks import Answers, Attack, check_answers
+from graphveil.auditing.cache import SHARED, AnswerCache
+from graphveil.auditing.finding import Finding
+from graphveil.auditing.information import calibrate
+from graphveil.auditing.learners import Rows
+from graphveil.auditing.secret import NodeSecret, Secret
+from graphveil.interrupts import kept_from_workers
+from graphveil.randomness import stream
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much time and how many processes an audit may use.
+
+    Args:
+        jobs: the number of parallel processes.
+        time_budget: in seconds; an attack that is not expected to end in time is left out. Costly attacks run last.
+        on_attack: called with (name, done, total) before each attack.
+        started: the start of the time budget, by `time.perf_counter`; by default, now.
+        cache: a folder for the answers of the panel on controls that are the same for all embeddings of a graph.
+    """
+
+    jobs: int = 1
+    time_budget: float | None = None
+    on_attack: Callable[[str, int, int], None] | None = None
+    started: float | None = None
+    cache: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One attack on one subject.
+
+    Args:
+        subject: "embeddings", or the name of a control.
+        attack: the attack.
+        rows: what the attack sees, (num_nodes, columns).
+        one_fold: whether only one fold of a node secret is held out for validation, to save time.
+    """
+
+    subject: str
+    attack: Attack
+    rows: Rows
+    one_fold: bool = False
+
+    @property
+    def title(self) -> str:
+        """The attack and, for a control, its name."""
+        return self.attack.name if self.subject == "embeddings" else f"{self.attack.name} on {self.subject}"
+
+    def __call__(self, secret: Secret, seed: int, cache: AnswerCache | None = None) -> Finding:
+        """Run the attack, or take its answers from the cache.
+
+        The answers to node secrets are calibrated on the validation part. Without it, a heavily regularised learner
+        predicts the largest class wherever it is uncertain, and a learner that found nothing predicts at random.
+        """
+        name, needs, seconds = self.attack.name, self.attack.needs, 0.0
+        if self.one_fold and isinstance(secret, NodeSecret):
+            secret = replace(secret, val_folds=1)
+        answers = None if cache is None else cache.read(self.subject, self.attack, self.rows, secret)
+        if answers is None:
+            started = time.perf_counter()
+            answers = check_answers(self._attack(secret, seed), self.attack, secret)
+            if isinstance(secret, NodeSecret) and "secrets" in needs:
+                calibrated = calibrate(answers.val, secret.val.y, aic=True)
+                answers = Answers(calibrated(answers.val), calibrated(answers.test))
+            seconds = time.perf_counter() - started
+            if cache is not None:
+                cache.write(self.subject, self.attack, self.rows, answers)
+        return Finding(self.subject, name, needs, secret, answers, seconds)
+
+    def _attack(self, secret: Secret, seed: int) -> Answers:
+        """On one thread of BLAS and torch, so that the answers do not depend on the number of threads."""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            with threadpool_limits(1, user_api="blas"):
+                return self.attack(self.rows, secret, stream(seed, "audit", self.attack.name) % 2**32)
+        finally:
+            torch.set_num_threads(threads)
+
+
+def run(
+    tasks: Sequence[Task], secret: Secret, seed: int, effort: Effort, cache: AnswerCache | None = None
+) -> tuple[list[Finding], list[str]]:
+    """Run all tasks, as far as the time budget allows.
+
+    Args:
+        tasks: in the order in which they run.
+        secret: that is attacked.
+        seed: of all attacks.
+        effort: the time budget and the number of processes.
+        cache: for controls that are the same for all embeddings.
+
+    Returns:
+        The findings, and the names of the attacks that the time budget left out.
+    """
+    started, dropped = effort.started or time.perf_counter(), list[str]()
+    finished: list[tuple[float, float]] = []  # cost and seconds of each finished attack
+
+    def in_time() -> Iterator[Any]:
+        for number, task in enumerate(tasks):
+            elapsed = time.perf_counter() - started
+            cost, seconds = (sum(part) for part in zip(*finished, strict=True)) if finished else (1.0, 0.0)
+            expected = task.attack.cost * seconds / cost
+            if number and effort.time_budget is not None and elapsed + expected > effort.time_budget:
+                dropped.append(task.title)
+                continue
+            if effort.on_attack is not None:
+                effort.on_attack(task.title, number, len(tasks))
+            yield delayed(task)(secret, seed, cache if task.subject in SHARED else None)
+
+    costs = {(task.subject, task.attack.name): task.attack.cost for task in tasks}
+    findings: list[Finding] = []
+    jobs = min(effort.jobs, len(tasks))  # joblib starts every process, even one without work
+    with kept_from_workers():
+        results = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(in_time())
+    for finding in results:
+        if finding.seconds > 0:
+            finished.append((costs[finding.subject, finding.attack], finding.seconds / jobs))
+        findings.append(finding)
+    return findings, dropped

@@ -1,0 +1,98 @@
+"""Embeddings of other encoders of a run's kind, beside which its audit is read.
+
+They are kept in the run's folder, so that a second audit does not train them again.
+"""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphveil.data import Split, check_targets
+from graphveil.data.origin import origin_of
+from graphveil.data.readers.features import sources_of
+from graphveil.errors import GraphveilError
+from graphveil.randomness import stream
+from graphveil.runs.folder import RunFolder
+from graphveil.runs.trained_on import too_few
+from graphveil.veil import Fitting
+
+UNTRAINED, UNPROTECTED = "untrained encoder", "unprotected encoder"
+REFITTED = "this run from another seed"
+
+
+def encoder_controls(
+    folder: RunFolder, graph: Data, split: Split, features: Sequence[str] = ()
+) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+    """The controls of a run, by name, and notes on those that are missing.
+
+    They are the encoder before training, the encoder trained without protection, and the whole run from another seed,
+    which shows how much of an audit is chance in training. For a secret that is among the features, an unprotected
+    encoder without that feature is added. A run with modules of the caller's own has none, because a file never makes
+    this program import code.
+
+    Args:
+        folder: of the run.
+        graph: the graph that it was trained on.
+        split: of that graph.
+        features: the secrets that are among the features.
+    """
+    try:
+        veil = folder.veil()
+        check_targets(graph, veil.utility, veil.secrets)
+    except GraphveilError as error:
+        return {}, (f"no control by an encoder: {error}",)
+    for name in (veil.utility, *veil.secrets):
+        if (fault := too_few(graph, split, name)) is not None:
+            return {}, (f"no control by an encoder, which would be trained for {name} too: {fault}",)
+    kept = folder.controls()
+    if kept and set(map(without_feature, features)) <= set(kept):
+        return kept, ()
+    learned = replace(split, message_edges="train") if veil.utility == "links" else split  # scored links stay unseen
+    plain = veil.unprotected()
+    controls = {UNTRAINED: Fitting([plain], graph, [learned]).training.method.embed().cpu()}
+    if veil.tradeoff < 1:
+        controls[UNPROTECTED] = plain.fit(graph, learned).transform(graph, split)
+    for name in features:
+        without = _without_columns(graph, feature_columns(graph, name))
+        controls[without_feature(name)] = veil.unprotected().fit(without, learned).transform(without, split)
+    veil.seed = stream(veil.seed, "again") % 2**31
+    controls[REFITTED] = veil.fit(graph, learned).transform(graph, split)
+    folder.write_controls(controls)
+    return controls, ()
+
+
+def without_feature(secret: str) -> str:
+    """The name of the control for a secret that is among the features."""
+    return f"{UNPROTECTED} without {secret}"
+
+
+def feature_columns(graph: Data, name: str) -> list[int]:
+    """The columns of x that come from a column of the graph's tables."""
+    found: list[int] = []
+    start = 0
+    for column in origin_of(graph).encoding.columns:
+        sources = sources_of(column)
+        if name in sources:
+            each = column.width // len(sources)
+            first = start + each * list(sources).index(name)
+            found += range(first, first + each)
+        start += column.width
+    return found
+
+
+def _without_columns(graph: Data, columns: Sequence[int]) -> Data:
+    """The same graph with zeros in these columns of x."""
+    without = copy.copy(graph)
+    kept = torch.ones(graph.x.size(1))
+    kept[list(columns)] = 0
+    x = graph.x
+    if x.layout == torch.sparse_csr:
+        values = x.values() * kept[x.col_indices()]
+        without.x = torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape)
+    else:
+        without.x = x * kept
+    return without

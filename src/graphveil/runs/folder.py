@@ -1,0 +1,301 @@
+"""`RunFolder`: every file of a run, who may write it, and its digests.
+
+| file | content |
+|---|---|
+| `run.json` | configuration, versions, digests, seconds, scores, certificates; written last |
+| `model.safetensors` | encoder, utility head and adversaries of the selected round, or encoder and code book |
+| `history.parquet` | losses and validation metrics of every round |
+| `embeddings.parquet` | the nodes' own ids (`id`) and one column for each dimension (`z0`, `z1`, ...) |
+| `trained_on.parquet` | ids of the nodes whose classes were used in training, so that `embed` evaluates others |
+| `trained_links.parquet` | if links are kept or hidden, both ends of the links that were used in training |
+| `audit.json`, `audit.NAME.json` | the audit of the first secret, and of each other |
+| `audit.answers.safetensors`, ... | the answers of every attack of that audit |
+| `controls.safetensors` | embeddings of other encoders that an audit compares with |
+| `releases.json`, `releases/` | the codes that have been released; see `graphveil.release.ledger` |
+| `checkpoint.safetensors` | only while the run is unfinished |
+| `last_good/` | only if the training diverged: the state before, as `Veil.load` reads it |
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from graphveil.auditing.embeddings import check_embeddings, rows_digest
+from graphveil.errors import GraphveilError
+from graphveil.files import check_place, hold_lock, read_json, sha256, write_atomically, write_tensors
+from graphveil.runs.trained_on import TRAINED_LINKS, TRAINED_ON, TrainedOn
+from graphveil.training.history import Round
+from graphveil.training.objectives import CODES
+from graphveil.veil import SCHEMA, Veil
+
+RECORD, MODEL, EMBEDDINGS, HISTORY = "run.json", "model.safetensors", "embeddings.parquet", "history.parquet"
+CHECKPOINT, LAST_GOOD, CONTROLS = "checkpoint.safetensors", "last_good", "controls.safetensors"
+NEEDS_RECORD = (EMBEDDINGS, TRAINED_ON, TRAINED_LINKS, HISTORY, MODEL)
+"""Files that are of no use without `run.json`."""
+REQUIRED = (
+    "graph",
+    "graph_digest",
+    "reading",
+    "encoding",
+    "split",
+    "split_digest",
+    "targets",
+    "message_edges",
+    "scores",
+)
+"""Fields of `run.json` without which a run cannot be audited, exported or applied."""
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """Rows `z` of shape (num_nodes, channels), float32, and one id per row.
+
+    Args:
+        ids: the nodes' own.
+        z: the embeddings.
+        signs: (channels,) of 1 and -1, if the score of a link is the sum of signs * z_u * z_v.
+    """
+
+    ids: pa.Array
+    z: NDArray[np.float32]
+    signs: NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of a run.
+
+    Args:
+        path: where it is, or will be.
+    """
+
+    path: Path
+
+    # ----- writing ----------------------------------------------------------------------------------------------------
+
+    @property
+    def checkpoint(self) -> Path:
+        """The file of an unfinished training."""
+        return self.path / CHECKPOINT
+
+    @property
+    def last_good(self) -> Path:
+        """Where the last good state of a training that diverged is saved."""
+        return self.path / LAST_GOOD
+
+    def create(self) -> AbstractContextManager[None]:
+        """Hold the lock of a new run. A folder that was made for a run that fails at once is removed again."""
+        check_place(self.path, (RECORD, CHECKPOINT, LAST_GOOD))
+        busy = f"another process is writing to {self.path}: wait for it, or choose another folder."
+        return hold_lock(self.path / ".lock", 0, busy, worthless=NEEDS_RECORD)
+
+    def edit(self, wait: float = 0) -> AbstractContextManager[None]:
+        """Hold the lock of a finished run, to add to it.
+
+        Args:
+            wait: seconds to wait for another process.
+        """
+        return hold_lock(self.path / ".lock", wait, f"another process is writing to {self.path}: wait for it.")
+
+    def check_free(self) -> None:
+        """Refuse a folder with a finished run, or with somebody's own files."""
+        if (self.path / RECORD).exists():
+            raise GraphveilError(f"{self.path} holds a finished run: choose another folder, or remove this one first.")
+        check_place(self.path, (CHECKPOINT, LAST_GOOD))
+
+    def check_startable(self, resume: bool) -> None:
+        """Refuse a folder with a finished run and, unless `resume`, one with an unfinished run."""
+        if (self.path / RECORD).exists():
+            self.checkpoint.unlink(missing_ok=True)  # left by a kill between the last two steps
+        self.check_free()
+        if self.checkpoint.exists() and not resume:
+            raise GraphveilError(
+                f"{self.path} holds an unfinished run: add --resume to go on with it, or choose another folder."
+            )
+
+    def write(
+        self,
+        veil: Veil,
+        ids: pa.Array,
+        z: Tensor,
+        trained_on: TrainedOn,
+        results: Mapping[str, Any],
+        history: Sequence[Round] = (),
+    ) -> None:
+        """Write all files of a run, `run.json` last.
+
+        Args:
+            veil: the fitted veil.
+            ids: the nodes' own.
+            z: their embeddings.
+            trained_on: the nodes and links that were used in training.
+            results: more fields for `run.json`, such as scores.
+            history: of the training; an encoder that is only applied has none.
+        """
+        array = z.numpy()
+        columns = {"id": ids, **{f"z{i}": array[:, i] for i in range(array.shape[1])}}
+        self._write_table(EMBEDDINGS, pa.table(columns))
+        trained_on.write(self.path)
+        if history:
+            self._write_table(HISTORY, pa.Table.from_pylist([done.row() for done in history]))
+        digests = {"ids_digest": ids_digest(ids), "audited_as": embeddings_digest(z)}
+        veil.save(self.path, digests | dict(results))
+        self.checkpoint.unlink(missing_ok=True)
+
+    def _write_table(self, name: str, table: pa.Table) -> None:
+        write_atomically(self.path / name, lambda temporary: pq.write_table(table, temporary))
+
+    def write_controls(self, controls: Mapping[str, Tensor]) -> None:
+        """Keep the embeddings of encoders that an audit compares with, by name."""
+        write_tensors(self.path / CONTROLS, controls, {"run": self.record_digest})
+
+    # ----- reading ----------------------------------------------------------------------------------------------------
+
+    @property
+    def record_digest(self) -> str:
+        """A digest of `run.json`, which identifies the run."""
+        return sha256(self.path / RECORD)
+
+    @property
+    def model_digest(self) -> str:
+        """A digest of the weights."""
+        return sha256(self.path / MODEL)
+
+    def record(self) -> dict[str, Any]:
+        """The content of `run.json`, with all fields that are needed to repeat the run."""
+        try:
+            record: dict[str, Any] = read_json(self.path / RECORD)
+            if record["schema"] != SCHEMA:
+                raise ValueError(f"its schema is {record['schema']!r}, not {SCHEMA!r}")
+            for key in REQUIRED:
+                record[key]
+            if not record["config"]["secrets"]:
+                raise ValueError("it hides nothing")
+            if "embedded" in record and not isinstance(record["embedded"]["not_recorded"], list):
+                raise ValueError("it does not say what its encoder was trained on")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            if isinstance(error, FileNotFoundError | NotADirectoryError):
+                reason = "run.json is missing"
+            elif isinstance(error, KeyError):
+                reason = f"its run.json has no {error}"
+            else:
+                reason = str(error) if isinstance(error, ValueError) else "its run.json cannot be read"
+            raise GraphveilError(
+                f"{self.path} is not a finished run of `graphveil protect` ({reason}): give its folder, or audit a file"
+                " with --embeddings, --graph and --secret."
+            ) from error
+        return record
+
+    def veil(self) -> Veil:
+        """The fitted veil; a veil with modules of the caller's own is refused."""
+        return Veil.load(self.path)
+
+    def trained_on(self) -> TrainedOn:
+        """The nodes and links that were used in training."""
+        return TrainedOn.read(self.path)
+
+    def embeddings(self) -> Embeddings:
+        """The embeddings and their ids."""
+        file = self.path / EMBEDDINGS
+        try:
+            if file.exists() and not file.is_file():
+                raise ValueError("it is not a plain file")  # a pipe might never end
+            table = pq.read_table(file)
+            columns = [f"z{i}" for i in range(table.num_columns - 1)]
+            if not columns or table.column_names != ["id", *columns]:
+                strange = [name for name in table.column_names if name not in ("id", *columns)] or table.column_names
+                raise ValueError(f"expected the columns id, z0, z1, ..., found {strange[0][:40]!r}")
+            ids = table["id"].combine_chunks()
+            if pa.types.is_dictionary(ids.type):
+                ids = ids.dictionary_decode()
+            if ids.null_count or len(ids.unique()) != len(ids):
+                raise ValueError("some ids are missing or not unique")
+            ids.cast(pa.large_string())  # most formats of a release write ids as text
+            z = np.stack([table[name].to_numpy() for name in columns], axis=1)
+            if z.dtype != np.float32 or not len(z):
+                raise ValueError(f"expected rows of float32, found {len(z)} rows of {z.dtype}")
+        except (OSError, ValueError, TypeError, KeyError, pa.ArrowException) as error:
+            raise GraphveilError(
+                f"{file} cannot be read as the embeddings of a run ({_first_line(error)}): expected the file of"
+                " `graphveil protect`."
+            ) from error
+        return Embeddings(ids, z)
+
+    def embeddings_of(self, ids: pa.Array) -> NDArray[np.float32]:
+        """The embeddings of these nodes, (num_nodes, channels), refused if the run has others or another order."""
+        embeddings = self.embeddings()
+        if not embeddings.ids.cast(pa.large_string()).equals(ids.cast(pa.large_string())):
+            raise GraphveilError(
+                f"{self.path / EMBEDDINGS} has {len(embeddings.z):,} rows, and their ids are not those of the"
+                f" {len(ids):,} nodes of the run's graph: restore the file, or train the run again."
+            )
+        return embeddings.z
+
+    def link_signs(self, config: Mapping[str, Any], channels: int) -> NDArray[np.float32] | None:
+        """The signs of the columns, (channels,), with which a run of codes scores links; None for other runs."""
+        if config.get("objective") != CODES or config.get("utility") != "links":
+            return None
+        file = self.path / MODEL
+        try:
+            with safe_open(file, "np") as tensors:
+                signs = np.asarray(tensors.get_tensor("book.signs"), dtype=np.float32)
+            if signs.shape != (channels,) or not np.isin(signs, (-1, 1)).all():
+                raise ValueError(f"expected {channels} signs")
+        except (OSError, ValueError, SafetensorError) as error:
+            raise GraphveilError(
+                f"{file} has no signs for the {channels} columns of the embeddings ({error}), so links cannot be"
+                " scored: restore the file, or train the run again."
+            ) from error
+        return signs
+
+    def controls(self) -> dict[str, Tensor]:
+        """What `write_controls` wrote for this very run, by name; empty if there is no such file."""
+        try:
+            with safe_open(self.path / CONTROLS, "pt") as kept:
+                if (kept.metadata() or {}).get("run") != self.record_digest:
+                    return {}
+                return {name: kept.get_tensor(name) for name in kept.keys()}  # noqa: SIM118 - not a dict
+        except (OSError, SafetensorError):
+            return {}
+
+    def audit_file(self, secret: str, secrets: Sequence[str]) -> Path:
+        """The file of a secret's audit: `audit.json` for the first secret of the run, another name for each other.
+
+        Args:
+            secret: any target.
+            secrets: those of the run.
+        """
+        if secret == secrets[0]:
+            return self.path / "audit.json"
+        plain = re.sub("[^a-z0-9]+", "-", secret.lower()).strip("-")[:40]
+        suffix = "" if plain == secret else f"-{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
+        return self.path / f"audit.{plain}{suffix}.json"
+
+
+def embeddings_digest(z: Tensor | NDArray[np.float32]) -> str | None:
+    """The digest by which an audit names the embeddings it is of; None if they cannot be audited."""
+    try:
+        return rows_digest(check_embeddings(z, len(z)))
+    except GraphveilError:
+        return None
+
+
+def ids_digest(ids: pa.Array) -> str:
+    """A SHA-256 of ids in their order: the digest of an audit covers rows, not whose they are."""
+    return hashlib.sha256(json.dumps(ids.cast(pa.large_string()).to_pylist()).encode()).hexdigest()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

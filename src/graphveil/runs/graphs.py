@@ -1,0 +1,84 @@
+"""Open the graph and the split of a run again, with further columns where an audit needs them."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data
+
+from graphveil.auditing.groups import check_columns
+from graphveil.data import Split, digest, node_classes
+from graphveil.data.datasets.catalog import open_graph
+from graphveil.data.origin import Encoding, ReadOptions, node_ids, origin_of
+from graphveil.data.splits.split import draw_split
+from graphveil.errors import GraphveilError
+from graphveil.runs.folder import RunFolder
+from graphveil.runs.trained_on import exclude_trained
+
+Source = Mapping[str, Any]
+"""How to open a graph again: "graph", its name or path, and "reading"; a run's record is one."""
+
+
+def graph_of(folder: RunFolder, record: Source, root: Path | None = None) -> tuple[Data, Split]:
+    """The graph and the split of a run, refused if they are not those that it was trained on.
+
+    Args:
+        folder: of the run.
+        record: the content of its `run.json`.
+        root: of the graph's raw files.
+    """
+    reading = record["reading"]
+    graph = _open(record, None if reading is None else ReadOptions(**reading), root)
+    if digest(graph) != record["graph_digest"]:
+        raise GraphveilError(
+            f"{record['graph']} is not the graph that {folder.path} was trained on: restore that graph, or apply the"
+            " run to the new one with `graphveil embed`."
+        )
+    seed, edges, targets = record["config"]["seed"], record["message_edges"], record["targets"]
+    split = draw_split(record["split"], graph, seed, edges, targets)
+    if "embedded" in record:
+        split = exclude_trained(split, graph, folder.trained_on())
+    if split.digest() != record["split_digest"]:
+        raise GraphveilError(f"the split of {folder.path} cannot be drawn again: it was made by another version.")
+    return graph, split
+
+
+def with_columns(
+    graph: Data, source: Source, targets: Sequence[str], by: Sequence[str], bins: Mapping[str, int]
+) -> Data:
+    """The same graph with more columns of its tables as node classes; features and all else stay as they are.
+
+    Args:
+        graph: as it was opened.
+        source: how to open it again.
+        targets: secrets to add, where the graph does not have them yet.
+        by: columns to group by.
+        bins: as of `ReadOptions`, for these columns.
+    """
+    check_columns(graph, by, () if source["reading"] is None else origin_of(graph).columns)
+    wanted = [name for name in dict.fromkeys((*targets, *by)) if name not in ("links", "labels", *graph.keys())]
+    if others := [name for name in bins if name not in wanted]:
+        raise GraphveilError(
+            f"bins are given for {others[0]!r}: give them for a column that is audited, and that the run does not keep"
+            " or hide itself."
+        )
+    if not wanted or source["reading"] is None:
+        return graph
+    reading = ReadOptions(**source["reading"]).wanting(*wanted)
+    features = [name for name in reading.features or () if name not in wanted] or None
+    again = _open(source, replace(reading, features=features, bins={**reading.bins, **bins}))
+    if not node_ids(again).equals(node_ids(graph)):
+        raise GraphveilError(f"{source['graph']} changed while it was read: try again.")
+    found, origin = copy.copy(graph), origin_of(graph)
+    for name in wanted:
+        found[name] = node_classes(again, name)
+    classes = {**origin_of(again).encoding.classes, **origin.encoding.classes}
+    found.origin = replace(origin, encoding=replace(origin.encoding, classes=classes))
+    return found
+
+
+def _open(source: Source, reading: ReadOptions | None, root: Path | None = None) -> Data:
+    encoding = Encoding.from_plain(source["encoding"]) if "embedded" in source else None  # that of an earlier graph
+    return open_graph(source["graph"], reading, root, encoding)

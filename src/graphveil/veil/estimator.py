@@ -1,0 +1,374 @@
+"""`Veil`, the estimator: train embeddings that keep one target and hide another.
+
+For example:
+
+    veil = Veil(utility="links", secret="labels", encoder="gcn", tradeoff=0.5)
+    z = veil.fit(graph, split).transform(graph)
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+import torch_geometric
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+import graphveil
+from graphveil.data import Split, check_graph, check_targets, digest
+from graphveil.errors import GraphveilError, unknown
+from graphveil.files import read_json, write_json, write_tensors
+from graphveil.models.build import Spec, spec_name
+from graphveil.models.codes import CodeBook, CodeShape, hard_codes
+from graphveil.models.grid import Grid
+from graphveil.models.stack import load_parts
+from graphveil.training.history import Round
+from graphveil.training.inputs import adjacency, features, pick_device, repeatable
+from graphveil.training.loop import Training
+from graphveil.training.objectives import CODES, OBJECTIVES
+from graphveil.training.recipes import Adversary, Recipe, default_recipe
+from graphveil.training.score import Score, score, score_codes
+from graphveil.training.targets import secret_target, utility_target
+from graphveil.veil.code_books import node_names
+from graphveil.veil.fitting import Fitting
+from graphveil.veil.modules import build_modules, saved_adversary, saved_spec
+
+SCHEMA = "graphveil/run/5"
+
+
+class Veil:
+    """Embeddings that are useful for `utility` and say little about `secret`.
+
+    Under `codes`, the default, every node gets one of finitely many codes, and its embedding is the row of its code.
+    What such a release can say about a secret at most is counted: see `graphveil.certify`.
+
+    Args:
+        utility: "links", "labels" or the name of a node attribute.
+        secret: likewise; or several.
+        encoder: "gcn", "gat", "hgcn", "package.module:Class", a class or an instance.
+        tradeoff: lambda; 1 trains for the utility alone, 0 for the secret alone; the paper's default is .5.
+        objective: how the secret is hidden: "codes", "club", "entropy", "minimax" or "published".
+        adversary: capacity, steps and knowledge of the attacker trained along; under "codes", which has none, its
+            knowledge is the defender's.
+        recipe: sizes, rates and lengths; None takes the default of utility, encoder and objective.
+        device: "auto" takes CUDA where there is one.
+    """
+
+    in_channels_: int
+    classes_: Mapping[str, int]
+    code_shape_: CodeShape
+    graph_digest_: str
+    scaling_: str
+    modules_: dict[str, nn.Module]
+    history_: list[Round]
+    best_round_: int
+
+    def __init__(
+        self,
+        utility: str = "links",
+        secret: str | Sequence[str] = "labels",
+        encoder: Spec = "gcn",
+        tradeoff: float = 0.5,
+        objective: str = CODES,
+        adversary: Adversary | None = None,
+        recipe: Recipe | None = None,
+        seed: int = 0,
+        device: str = "auto",
+    ) -> None:
+        self.utility, self.encoder = utility, encoder
+        self.secrets = (secret,) if isinstance(secret, str) else tuple(secret)
+        self.tradeoff, self.objective = tradeoff, objective
+        self.adversary = adversary or Adversary()
+        self.recipe = recipe or default_recipe(utility, encoder, objective, self.secrets)
+        self.seed, self.device = seed, device
+
+    @property
+    def trains_codes(self) -> bool:
+        """Whether the encoder's own output is read as codes."""
+        return self.objective == CODES and "links" not in self.secrets
+
+    @property
+    def distils(self) -> bool:
+        """Whether codes are made from a plain encoder's classes, because links are hidden."""
+        return self.objective == CODES and "links" in self.secrets
+
+    def check_settings(self) -> None:
+        """Refuse what is wrong on any graph, before one is read; `fit` does so too."""
+        if self.objective not in OBJECTIVES:
+            raise unknown("objective", self.objective, OBJECTIVES)
+        if not 0 <= self.tradeoff <= 1:
+            raise GraphveilError(f"tradeoff is {self.tradeoff}: expected a number from 0 (hide all) to 1 (keep all).")
+        if self.objective == CODES and self.adversary.head is not None:
+            raise GraphveilError(
+                f"an adversary {spec_name(self.adversary.head)!r} was given, but the objective 'codes' trains none:"
+                " leave it out, or choose another objective."
+            )
+        pick_device(self.device)
+
+    def check(self, graph: Data, split: Split) -> None:
+        """Refuse settings, a graph and a split that do not go together; `fit` does so too."""
+        self.check_settings()
+        check_graph(graph)
+        check_targets(graph, self.utility, self.secrets)
+        if split.num_nodes != graph.x.size(0):
+            raise GraphveilError(
+                f"the split is for {split.num_nodes} nodes and the graph has {graph.x.size(0)}: build it from this one."
+            )
+        split.check_links(graph)
+
+    def fit(
+        self,
+        graph: Data,
+        split: Split,
+        checkpoint: Path | None = None,
+        on_round: Callable[[Training], None] | None = None,
+    ) -> "Veil":
+        """Train, and keep the state that the validation part selects.
+
+        Args:
+            graph: the graph to train on.
+            split: which nodes and pairs of it play which role.
+            checkpoint: a file to save progress to; if it exists, training continues from it.
+            on_round: called after every round, for progress.
+        """
+        Fitting([self], graph, [split]).run(on_round, checkpoint)
+        return self
+
+    def transform(self, graph: Data, split: Split | None = None) -> Tensor:
+        """Embeddings z, (num_nodes, channels) float32 on the CPU, in the order of the graph's nodes.
+
+        Continuous ones lie on a grid, so that nothing is released below what is audited: see `graphveil.models.grid`.
+
+        Args:
+            split: pass messages along the split's message edges, as in training and in `score`; without a split they
+                pass along all links of the graph.
+        """
+        if self.objective != CODES:
+            z: Tensor = self.modules_["grid"](self.encode(graph, split))
+            return z
+        codes = self.codes(graph, split)
+        return self.book.rows[codes]
+
+    def encode(self, graph: Data, split: Split | None = None) -> Tensor:
+        """The encoder's own output, (num_nodes, channels) on the CPU: `z` before codes or the grid, never released.
+
+        Args:
+            graph: as of `transform`.
+            split: as of `transform`.
+        """
+        self._check_fits(graph)
+        device = pick_device(self.device)
+        encoder = self.modules_["encoder"].to(device).eval()
+        splits = [] if split is None else [split]
+        x = features(graph, splits, self.scaling_, device)
+        with torch.no_grad(), self.repeatable():
+            z: Tensor = encoder(x, adjacency(graph, splits, device))
+        return z.cpu()
+
+    def codes(self, graph: Data, split: Split | None = None) -> Tensor:
+        """The released code of each node, (num_nodes,) int64, under the objective "codes".
+
+        A node that had a code when this veil was fitted keeps it; others get one from their features and links, or, if
+        links are hidden, from their features alone.
+
+        Args:
+            split: as of `transform`.
+        """
+        self._check_fits(graph)
+        if self.objective != CODES:
+            raise GraphveilError(f"embeddings of the objective {self.objective!r} have no codes: train with 'codes'.")
+        known = self.known_codes(graph)
+        return known if bool((known >= 0).all()) else known.where(known >= 0, self._new_codes(graph, split))
+
+    def known_codes(self, graph: Data) -> Tensor:
+        """The codes that the graph's nodes were given before, (num_nodes,); -1 for nodes that were given none."""
+        known = self.book.find(node_names(graph))
+        if "origin" not in graph and digest(graph) != self.graph_digest_:
+            return torch.full_like(known, -1)  # rows without ids of their own are other nodes in another graph
+        return known
+
+    @property
+    def book(self) -> CodeBook:
+        """The rows of the released codes, and which node has which; of a fitted veil with the objective "codes"."""
+        book = self.modules_["book"]
+        assert isinstance(book, CodeBook)
+        return book
+
+    def adopt(self, graph: Data) -> int:
+        """Keep the codes of a graph's nodes for good, new nodes' too; returns how many of them had one before."""
+        codes, known, names = self.codes(graph), self.known_codes(graph), node_names(graph)
+        book, new = self.book, known < 0
+        nodes, numbers = torch.cat([book.nodes, names[new]]), torch.cat([book.codes, codes[new]])
+        if "origin" not in graph and digest(graph) != self.graph_digest_:
+            nodes, numbers, self.graph_digest_ = names, codes, digest(graph)
+        self.modules_["book"] = CodeBook.of(book.merged, book.rows, book.signs, nodes, numbers)
+        return int((~new).sum())
+
+    def unprotected(self) -> "Veil":
+        """The same encoder, to be trained for the utility alone: continuous embeddings that hide nothing."""
+        recipe = self.recipe
+        if self.objective == CODES:
+            recipe = default_recipe(self.utility, self.encoder, "club")
+        return Veil(
+            self.utility,
+            self.secrets,
+            self.encoder,
+            tradeoff=1.0,
+            objective="club",  # at a trade-off of 1 all adversarial objectives are the same
+            adversary=replace(self.adversary, steps=1),
+            recipe=recipe,
+            seed=self.seed,
+            device=self.device,
+        )
+
+    def score(self, graph: Data, split: Split, z: Tensor | None = None) -> Score:
+        """Utility and the training's own attack on each secret, on the test part.
+
+        Args:
+            graph: the graph that the veil was fitted on, or another with the same columns.
+            split: names the test part.
+            z: the embeddings that `transform(graph, split)` returned; None computes them.
+        """
+        cpu = torch.device("cpu")
+        utility = utility_target(self.utility, graph, [split], cpu)
+        secrets = {name: secret_target(name, graph, [split], self.adversary.knows, cpu) for name in self.secrets}
+        if self.objective == CODES:
+            return score_codes(self.codes(graph, split), self.book, utility, secrets)
+        heads = {name: module.cpu() for name, module in self.modules_.items() if name != "encoder"}
+        return score(self.transform(graph, split) if z is None else z, heads, utility, secrets)
+
+    def repeatable(self) -> AbstractContextManager[None]:
+        """Inside, a GPU repeats itself bit for bit if the recipe asks for it."""
+        return repeatable() if self.recipe.deterministic else nullcontext()
+
+    def config(self) -> dict[str, Any]:
+        """All that decides a training besides the graph and the split, as plain values."""
+        recipe = asdict(self.recipe) | {"head": spec_name(self.recipe.head)}
+        head = self.adversary.head
+        adversary = asdict(self.adversary) | {"head": None if head is None else spec_name(head)}
+        return {
+            "utility": self.utility,
+            "secrets": list(self.secrets),
+            "encoder": spec_name(self.encoder),
+            "tradeoff": self.tradeoff,
+            "objective": self.objective,
+            "adversary": adversary,
+            "recipe": recipe,
+            "seed": self.seed,
+        }
+
+    def save(self, folder: str | Path, results: Mapping[str, Any] | None = None) -> None:
+        """Write `model.safetensors` and `run.json` into a folder.
+
+        Args:
+            results: more to write down in `run.json`, such as scores and timings.
+        """
+        self._check_fitted()
+        folder = Path(folder)
+        weights = {f"{part}.{k}": v for part, module in self.modules_.items() for k, v in module.state_dict().items()}
+        write_tensors(folder / "model.safetensors", weights)
+        record = {
+            "schema": SCHEMA,
+            "config": self.config(),
+            "shapes": self._shapes(),
+            "selected_round": self.best_round_,
+            "versions": versions(),
+        }
+        write_json(folder / "run.json", record | dict(results or {}))
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        encoder: Spec | None = None,
+        head: Spec | None = None,
+        adversary: Spec | None = None,
+    ) -> "Veil":
+        """Read what `save` wrote.
+
+        Args:
+            encoder, head, adversary: the modules of your own that the run was trained with. A file never makes this
+                program import code, so those must be given; the built-in ones are known by their names.
+        """
+        folder = Path(folder)
+        try:
+            record = read_json(folder / "run.json")
+            if record["schema"] != SCHEMA:
+                raise ValueError(f"its schema is {record['schema']!r}, not {SCHEMA!r}")
+            weights = load_file(folder / "model.safetensors")
+            config, shapes = record["config"], record["shapes"]
+            veil = cls(
+                utility=config["utility"],
+                secret=config["secrets"],
+                encoder=saved_spec("encoder", encoder, config["encoder"]),
+                tradeoff=config["tradeoff"],
+                objective=config["objective"],
+                adversary=Adversary(**config["adversary"] | {"head": saved_adversary(adversary, config)}),
+                recipe=Recipe(**config["recipe"] | {"head": saved_spec("head", head, config["recipe"]["head"])}),
+                seed=config["seed"],
+            )
+            veil.in_channels_, veil.classes_ = shapes["in_channels"], shapes["classes"]
+            veil.code_shape_, veil.graph_digest_ = CodeShape(**shapes["codes"]), shapes["graph_digest"]
+            veil.scaling_ = shapes["scaling"]
+            veil.modules_ = build_modules(veil)
+            if veil.objective == CODES:
+                veil.modules_.pop("pairs", None)  # of the training alone
+                veil.modules_["book"] = CodeBook(*shapes["book"])
+            else:
+                veil.modules_["grid"] = Grid(shapes["grid"])
+            load_parts(veil.modules_, weights)
+            veil.best_round_, veil.history_ = record["selected_round"], []
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+            raise GraphveilError(
+                f"{folder} is not a run of graphveil that can be read ({_brief(error)}): expected the run.json and"
+                " model.safetensors that `graphveil protect` or Veil.save wrote."
+            ) from error
+        return veil
+
+    def _shapes(self) -> dict[str, Any]:
+        """What the modules are built from, besides the configuration."""
+        shapes = {"in_channels": self.in_channels_, "classes": self.classes_, "codes": asdict(self.code_shape_)}
+        book = [] if "book" not in self.modules_ else self.book.sizes()
+        grid = self.modules_.get("grid")
+        columns = len(grid.steps) if isinstance(grid, Grid) else 0
+        return shapes | {"graph_digest": self.graph_digest_, "scaling": self.scaling_, "book": book, "grid": columns}
+
+    def _new_codes(self, graph: Data, split: Split | None) -> Tensor:
+        """Codes of nodes that have none yet: from features and links, or from features alone if links are hidden."""
+        if self.trains_codes:
+            return self.book.merged[hard_codes(self.encode(graph, split), self.code_shape_)]
+        if self.tradeoff == 1:
+            logits: Tensor = self.modules_["utility"].cpu().eval()(self.encode(graph, split))
+        else:
+            x = features(graph, [] if split is None else [split], self.scaling_, torch.device("cpu"))
+            logits = self.modules_["student"].cpu().eval()(x)
+        return logits.argmax(dim=-1)
+
+    def _check_fits(self, graph: Data) -> None:
+        self._check_fitted()
+        check_graph(graph)
+        if graph.x.size(1) != self.in_channels_:
+            raise GraphveilError(
+                f"the graph has {graph.x.size(1)} features and the encoder was trained on {self.in_channels_}: give it"
+                " the same columns in the same order."
+            )
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "modules_"):
+            raise GraphveilError("this Veil has not been trained: call fit(graph, split) or Veil.load(folder) first.")
+
+
+def versions() -> dict[str, str]:
+    """The versions that a result depends on."""
+    modules = (graphveil, torch, torch_geometric, numpy)
+    return {module.__name__: str(module.__version__) for module in modules}
+
+
+def _brief(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,0 +1,249 @@
+"""Train one veil, or many of one configuration as one batched problem.
+
+A GPU is idle most of the time while one small graph trains. In a batch the runs' weights are stacked and their graphs
+are one block-diagonal graph, so that all of them go through the one loop of `graphveil.training.loop` at once. Where
+links are hidden, several encoders teach one student: they are runs of one batch, too.
+"""
+
+import copy
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import safetensors.torch
+import torch
+from torch import nn
+from torch_geometric.data import Data
+
+from graphveil.data import Split, digest
+from graphveil.errors import DivergedError, GraphveilError
+from graphveil.models import ENCODERS, NODE_HEADS
+from graphveil.models.codes import CodeShape
+from graphveil.models.grid import Grid
+from graphveil.models.stack import is_batched, load_parts, of_run, stack
+from graphveil.randomness import stream
+from graphveil.training.book import code_shape
+from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
+from graphveil.training.codes import Codes
+from graphveil.training.history import Round, numbered
+from graphveil.training.inputs import adjacency, applicable_scaling, features, pick_device
+from graphveil.training.loop import Problem, Training
+from graphveil.training.objectives import CODES
+from graphveil.training.players import Streams
+from graphveil.training.targets import secret_target, utility_target
+from graphveil.veil.code_books import class_probabilities, distilled_book, merged_book
+from graphveil.veil.modules import build_method, build_modules, check_encoder
+
+if TYPE_CHECKING:
+    from graphveil.veil.estimator import Veil
+
+ALGORITHM = 8
+"""Increased when the same configuration trains to another result: a checkpoint of another number is refused."""
+CHECKPOINT_EVERY = 20
+MOST_TAUGHT_LINKS = 100_000
+"""Links of a graph above which one encoder teaches the student alone: several would take minutes there."""
+
+
+def fit_together(
+    veils: Sequence["Veil"],
+    graph: Data,
+    splits: Sequence[Split],
+    on_round: Callable[[Training], None] | None = None,
+) -> None:
+    """Fit many veils as one batched problem: on a GPU, ten small runs take little longer than one.
+
+    Each veil has its own split, seed, trade-off and last round, and its result is that of `Veil.fit` up to the order of
+    sums.
+
+    Args:
+        veils: veils that differ in `seed` and `tradeoff` only.
+        graph: the graph of all of them.
+        splits: one for each veil.
+        on_round: called after every round.
+    """
+    if len(veils) != len(splits):
+        raise GraphveilError(f"{len(veils)} veils came with {len(splits)} splits: give one split for each veil.")
+    if any(_shared_config(veil) != _shared_config(veils[0]) for veil in veils):
+        raise GraphveilError("the veils differ in more than seed and tradeoff: fit those that are alike together.")
+    faults = []
+    for batch in _batches(veils, graph, splits):
+        fitting = Fitting([veils[number] for number in batch], graph, [splits[number] for number in batch])
+        with suppress(DivergedError):  # of a batch of one; its record has it too
+            fitting.run(on_round)
+        for number, veil in enumerate(fitting.veils):
+            faults += [f"seed {veil.seed}, tradeoff {veil.tradeoff}: {error}" for error in fitting.diverged(number)[:1]]
+    if faults:
+        raise DivergedError(f"{len(faults)} of {len(veils)} runs diverged; the others are fitted. {' '.join(faults)}")
+
+
+class Fitting:
+    """The training of one veil, or of several as a batch, from its first round to the fitted veils.
+
+    Args:
+        veils: veils that differ in `seed` and `tradeoff` only.
+        graph: the graph of all of them.
+        splits: one for each veil.
+
+    Attributes:
+        training: the loop; its runs are the veils' in their order, with one run for each teacher of a veil.
+    """
+
+    def __init__(self, veils: Sequence["Veil"], graph: Data, splits: Sequence[Split]) -> None:
+        for veil, split in zip(veils, splits, strict=True):
+            veil.check(graph, split)
+        self.veils, self.graph, self.splits = veils, graph, splits
+        self.training = self._start()
+
+    def _start(self) -> Training:
+        """The training before its first round."""
+        graph = self.graph
+        runs = [(run, split) for veil, split in zip(self.veils, self.splits, strict=True) for run in _runs(veil, graph)]
+        veils, splits = zip(*runs, strict=True)
+        first = veils[0]
+        device = pick_device(first.device)
+        utility = utility_target(first.utility, graph, splits, device)
+        secrets = [secret_target(name, graph, splits, first.adversary.knows, device) for name in first.secrets]
+        of_secrets = {numbered("adversary", number): secret.num_classes for number, secret in enumerate(secrets)}
+        for veil in veils:
+            veil.in_channels_ = graph.x.size(1)
+            veil.scaling_ = applicable_scaling(veil.recipe.scaling, graph)
+            veil.classes_ = {"utility": utility.num_classes, **of_secrets}
+            veil.code_shape_ = code_shape(first.recipe, graph.x.size(0), max(secret.num_classes for secret in secrets))
+        built = [build_modules(veil) for veil in veils]
+        modules = {part: stack([own[part] for own in built]).to(device) for part in built[0]}
+        problem = Problem(
+            x=features(graph, splits, first.scaling_, device),
+            adjacency=adjacency(graph, splits, device),
+            utility=utility,
+            secrets=secrets,
+            tradeoff=torch.tensor([veil.tradeoff for veil in veils], dtype=torch.float64, device=device).squeeze(),
+        )
+        check_encoder(first, modules["encoder"], problem, graph.x.size(0))
+        streams = Streams([veil.seed for veil in veils], first.recipe.rounds * first.recipe.inner_steps, device)
+        with first.repeatable():  # classes may be predicted first
+            return Training(build_method(first, problem, modules, streams), first.recipe)
+
+    def run(self, on_round: Callable[[Training], None] | None = None, checkpoint: Path | None = None) -> None:
+        """Train to the end, and give each veil its result.
+
+        Args:
+            on_round: called after every round.
+            checkpoint: a file to save progress to, for a single veil; if it exists, training continues from it.
+
+        Raises:
+            DivergedError: if the run of a single veil diverged; the veil then has the last good state.
+        """
+        after_round = on_round
+        if checkpoint is not None:
+            after_round = self._with_checkpoints(checkpoint, on_round)
+        try:
+            with self.veils[0].repeatable():
+                self.training.run(after_round)
+        except DivergedError:
+            self._hand_over()  # the last good state
+            raise
+        self._hand_over()
+        if len(self.veils) == 1 and (errors := self.diverged(0)):
+            raise errors[0]
+
+    def diverged(self, number: int) -> list[DivergedError]:
+        """The errors in the runs of a veil."""
+        records = [self.training.records[run] for run in self._runs_of(number)]
+        return [record.diverged for record in records if record.diverged is not None]
+
+    def _with_checkpoints(self, file: Path, on_round: Callable[[Training], None] | None) -> Callable[[Training], None]:
+        """Continue from `file` if it exists, and save to it from now on."""
+        (veil,), (split,) = self.veils, self.splits
+        fingerprint = _fingerprint(veil, self.graph, split, self.training)
+        if file.exists():
+            load_checkpoint(self.training, file, fingerprint)
+
+        def after_round(training: Training) -> None:
+            if training.round % CHECKPOINT_EVERY == 0:
+                save_checkpoint(training, file, fingerprint)
+            if on_round is not None:
+                on_round(training)
+
+        return after_round
+
+    def _runs_of(self, number: int) -> range:
+        """The runs of a veil: one, or one for each of its teachers."""
+        each = len(self.training.records) // len(self.veils)
+        return range(number * each, (number + 1) * each)
+
+    def _hand_over(self) -> None:
+        """Give each veil the state that validation selected, and make what it releases."""
+        for number, (veil, split) in enumerate(zip(self.veils, self.splits, strict=True)):
+            first, *_ = runs = self._runs_of(number)
+            self._take_state(veil, first)
+            if veil.objective != CODES:
+                veil.modules_["grid"] = Grid.of(veil.encode(self.graph, split))
+            elif isinstance(self.training.method, Codes):
+                drawn = [known.drawn_of(first) for known in self.training.method.secrets]
+                veil.modules_["book"] = merged_book(veil, self.graph, split, drawn)
+            else:
+                teachers = [copy.copy(veil) for _ in runs]
+                for teacher, run in zip(teachers, runs, strict=True):
+                    self._take_state(teacher, run)
+                taught = [class_probabilities(teacher, self.graph, split) for teacher in teachers]
+                veil.modules_["book"] = distilled_book(veil, self.graph, split, torch.stack(taught).mean(dim=0))
+
+    def _take_state(self, veil: "Veil", run: int) -> None:
+        """Copy the selected state of one run into a veil."""
+        veil.modules_ = build_modules(veil)
+        trained = {name: veil.modules_[name] for name in self.training.method.parts}
+        load_parts(trained, of_run(self.training.best, run, len(self.training.records)))
+        record = self.training.records[run]
+        veil.history_, veil.best_round_ = record.history, record.best_round
+        veil.graph_digest_ = digest(self.graph)
+
+
+def _runs(veil: "Veil", graph: Data) -> list["Veil"]:
+    """The veil and, where links are hidden, its other teachers, which start from other weights.
+
+    Modules of the caller's own teach alone.
+    """
+    built_in = veil.encoder in list(ENCODERS) and veil.recipe.head in list(NODE_HEADS)
+    several = veil.distils and built_in and graph.edge_index.size(1) <= 2 * MOST_TAUGHT_LINKS
+    others = [copy.copy(veil) for _ in range(veil.recipe.teachers - 1 if several else 0)]
+    for number, other in enumerate(others):
+        other.seed = stream(veil.seed, "teacher", number) % 2**31
+    return [veil, *others]
+
+
+def _fingerprint(veil: "Veil", graph: Data, split: Split, training: Training) -> str:
+    """A digest of all that decides the result of a training, with the first weights: modules may be the caller's."""
+    made_by = [ALGORITHM, [column.name for column in fields(Round)]]
+    text = json.dumps([made_by, veil.config(), digest(graph), split.digest()], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode() + safetensors.torch.save(training.best)).hexdigest()
+
+
+def _shared_config(veil: "Veil") -> dict[str, Any]:
+    """The settings that all veils of a batch must have in common."""
+    specs = (veil.encoder, veil.recipe.head, veil.adversary.head)
+    instances = [id(spec) for spec in specs if isinstance(spec, nn.Module)]  # two of a class may be set up differently
+    return veil.config() | {"seed": None, "tradeoff": None, "device": veil.device, "instances": instances}
+
+
+def _batches(veils: Sequence["Veil"], graph: Data, splits: Sequence[Split]) -> list[list[int]]:
+    """Which veils are stacked: those whose parts have the same sizes, and only modules that can be stacked.
+
+    Unknown classes may fall differently into the parts of two splits; such runs train in batches of their own. With
+    modules of the caller's own that cannot be stacked, every run does.
+    """
+    if not veils:
+        return []
+    first = veils[0]
+    parts = ("utility", *(numbered("adversary", number) for number in range(len(first.secrets))))
+    first.in_channels_, first.classes_ = graph.x.size(1), dict.fromkeys(parts, 2)
+    first.code_shape_ = CodeShape(2, 2)  # any shape: only whether the modules can be stacked is of interest
+    if not all(is_batched(module) for module in build_modules(first).values()):
+        return [[number] for number in range(len(veils))]
+    batches: dict[tuple[int, ...], list[int]] = {}
+    for number, split in enumerate(splits):
+        batches.setdefault(split.sizes(graph, (first.utility, *first.secrets)), []).append(number)
+    return list(batches.values())
