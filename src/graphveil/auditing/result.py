@@ -21,7 +21,7 @@ from graphveil.codes import NOT_COVERED, Certificate
 from graphveil.codes.tables import link_table
 from graphveil.data.graph import UNKNOWN
 from graphveil.errors import GraphveilError
-from graphveil.files import blame_the_disk, check_target, making, sealed, write_atomically, write_json
+from graphveil.files import check_output_file, create_folder, report_write_errors, sealed, write_atomically, write_json
 
 SCHEMA = "graphveil/audit/4"
 WIDEST = 0.05
@@ -478,9 +478,9 @@ class Audit:
         raw = safetensors.numpy.save(arrays)
         told = sealed(self.to_dict() | {"answers_sha256": hashlib.sha256(raw).hexdigest()})
         for file in (path, answers_file):
-            with blame_the_disk(file):
-                check_target(file)
-        with blame_the_disk(path), making(path.parent):  # both or none
+            with report_write_errors(file):
+                check_output_file(file)
+        with report_write_errors(path), create_folder(path.parent):  # both or none
             write_atomically(answers_file, lambda temporary: temporary.write_bytes(raw))
             try:
                 write_json(path, told)

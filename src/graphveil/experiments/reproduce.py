@@ -15,7 +15,7 @@ from graphveil.experiments.result_file import experiment_record
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Row, row
 from graphveil.experiments.workers import Workers
-from graphveil.files import check_place, hold_lock, write_json, write_text
+from graphveil.files import check_output_folder, hold_lock, write_json, write_text
 from graphveil.training.inputs import pick_device
 
 ROWS_AT_ONCE = 200_000
@@ -95,7 +95,7 @@ def run_experiment(
 
 def check_folder(out: Path) -> None:
     """Refuse a folder with files of somebody's own; one with cells, or with the first table, is ours."""
-    check_place(out, ("cells", "table1.json"))
+    check_output_folder(out, ("cells", "table1.json"))
 
 
 def select(experiments: Mapping[str, Experiment], selection: Selection) -> dict[str, Experiment]:

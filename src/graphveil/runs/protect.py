@@ -34,7 +34,7 @@ from graphveil.data import Split, digest
 from graphveil.data.origin import node_ids, origin_of
 from graphveil.data.summary import summary, unknown_counts
 from graphveil.errors import DivergedError, GraphveilError
-from graphveil.files import check_place, hold_lock, write_atomically
+from graphveil.files import check_output_folder, hold_lock, write_atomically
 from graphveil.runs.trained_on import TRAINED_LINKS, TRAINED_ON, TrainedOn
 from graphveil.training.history import Round
 from graphveil.training.loop import Training
@@ -129,9 +129,9 @@ def protect(
 
 def hold_run(out: Path) -> AbstractContextManager[None]:
     """The lock of a folder to write a run into; one that was made for a run that fails at once goes again."""
-    check_place(out, ("run.json", CHECKPOINT, LAST_GOOD))
+    check_output_folder(out, ("run.json", CHECKPOINT, LAST_GOOD))
     busy = f"another process is writing to {out}: wait for it, or choose another folder."
-    return hold_lock(out / ".lock", 0, busy, worthless=RESULTS)
+    return hold_lock(out / ".lock", 0, busy, disposable=RESULTS)
 
 
 def audited_as(z: Tensor) -> str | None:
@@ -170,7 +170,7 @@ def check_free(out: Path) -> None:
     """Refuse a folder with a finished run, or with somebody's own files."""
     if (out / "run.json").exists():
         raise GraphveilError(f"{out} holds a finished run: choose another folder, or remove this one first.")
-    check_place(out, (CHECKPOINT, LAST_GOOD))
+    check_output_folder(out, (CHECKPOINT, LAST_GOOD))
 
 
 def _check_folder(out: Path, resume: bool) -> None:
