@@ -227,7 +227,7 @@ def test_no_verb_writes_into_a_folder_with_other_files(command: list[str], tmp_p
     (tmp_path / "customers.csv").write_text("id\n1\n")
     done = graphveil(*command, "--out", str(tmp_path))
     assert done.returncode == 2
-    assert "customers.csv' and nothing that such a command wrote: choose a folder that is new or empty" in done.stderr
+    assert "customers.csv' and no files of this command: choose a folder that is new or empty" in done.stderr
     assert [file.name for file in tmp_path.iterdir()] == ["customers.csv"]
 
 
