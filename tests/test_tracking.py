@@ -134,14 +134,15 @@ def test_a_folder_of_embed_has_no_history_and_perhaps_no_utility(run: Path) -> N
 def test_the_attack_with_the_known_links_is_logged(run: Path) -> None:
     audit = json.loads((run / "audit.json").read_text())
     assert audit["with_links"] is None
-    (run / "audit.json").write_text(json.dumps(audit | {"with_links": {"value": 0.8}}))
+    held = {"attack": "trees", "metric": "auc", "value": 0.8, "ci": [0.7, 0.9], "chance": 0.5, "excess": None}
+    (run / "audit.json").write_text(json.dumps(audit | {"with_links": held}))
     assert read_entry(run).metrics[f"{audit['secret']}/with_links"] == {0: 0.8}
 
 
-@pytest.mark.parametrize("damage", ["{", '{"schema": "graphveil/audit/4"}', "[]", '{"schema": "other"}'])
+@pytest.mark.parametrize("damage", ["{", '{"schema": "graphveil/audit/5"}', "[]", '{"schema": "other"}'])
 def test_a_torn_audit_is_one_sentence(run: Path, damage: str) -> None:
     (run / "audit.json").write_text(damage)
-    with pytest.raises(GraphveilError, match="cannot be logged"):
+    with pytest.raises(GraphveilError, match=r"cannot be logged \(audit\.json: "):
         read_entry(run)
 
 

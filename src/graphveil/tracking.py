@@ -20,11 +20,12 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from graphveil.auditing.result import SCHEMA as AUDIT_SCHEMA
 from graphveil.data.datasets.catalog import BUILT_IN, PAPER_GRAPHS
 from graphveil.errors import GraphveilError
-from graphveil.files import read_json
-from graphveil.runs.folder import RunFolder
+from graphveil.formats.audit import FURTHER, AuditRecord
+from graphveil.formats.certificate import LinkCertificate
+from graphveil.formats.run import read_run
+from graphveil.formats.store import read, reason
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -88,34 +89,32 @@ def log_run(uri: str, folder: Path) -> str:
 
 def read_entry(folder: Path) -> Entry:
     """What is to be logged, from run.json, history.parquet and every audit*.json."""
-    record = RunFolder(folder).record()
+    record = read_run(folder)
+    config, scores = record.config, record.scores
+    known = record.graph in (*PAPER_GRAPHS, *BUILT_IN)
+    params = _flat(config.to_dict() | {"secrets": ", ".join(config.secrets)}) | {
+        "graph": record.graph if known else "(own)",  # its path tells where it lies, and perhaps whose it is
+        "split": record.split,
+        "message_edges": record.message_edges,
+    }
+    tags = {f"versions.{name}": version for name, version in record.versions.items()}
+    tags["mlflow.runName"] = f"{config.encoder}, trade-off {config.tradeoff:g}, seed {config.seed}"
+    file = folder / "history.parquet"
     try:
-        config, scores = record["config"], record["scores"]
-        known = record["graph"] in (*PAPER_GRAPHS, *BUILT_IN)
-        params = _flat(config | {"secrets": ", ".join(config["secrets"])}) | {
-            "graph": record["graph"] if known else "(own)",  # its path tells where it lies, and perhaps whose it is
-            "split": record["split"],
-            "message_edges": record["message_edges"],
-        }
-        tags = {f"versions.{name}": str(version) for name, version in record["versions"].items()}
-        tags["mlflow.runName"] = f"{config['encoder']}, trade-off {config['tradeoff']:g}, seed {config['seed']}"
-        history = folder / "history.parquet"
-        metrics = _history(history) if history.exists() else {}  # `graphveil embed` trains nothing
-        if scores["utility"] is not None:
-            metrics["utility_test"] = {0: float(scores["utility"])}
-        for joint in scores["secrets"]:
-            metrics[f"{_key(joint['secret'])}/joint_adversary"] = {0: float(joint["value"])}
+        metrics = _history(file) if file.exists() else {}  # `graphveil embed` trains nothing
+        if scores.utility is not None:
+            metrics["utility_test"] = {0: scores.utility}
+        for score in scores.secrets:
+            metrics[f"{_key(score.secret)}/joint_adversary"] = {0: score.value}
         for file in sorted(folder.glob("audit*.json")):
-            found = read_json(file)
-            if found["schema"] != AUDIT_SCHEMA:
-                raise ValueError(f"the schema of {file.name} is {found['schema']!r}, not {AUDIT_SCHEMA!r}")
-            if record["audited_as"] not in (None, found["origin"]["embeddings"]):
-                continue  # somebody else's
+            found = read(file, AuditRecord)
+            if record.audited_as not in (None, found.origin.embeddings):
+                continue  # an audit of other embeddings
             metrics |= _audit_metrics(found)
             tags |= _audit_tags(found)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise GraphveilError(
-            f"{folder} cannot be logged ({type(error).__name__}: {error}): audit it again, or make the run anew."
+            f"{folder} cannot be logged ({file.name}: {reason(error)}): audit it again, or train it again."
         ) from error
     digest = hashlib.sha256((folder / "run.json").read_bytes()).hexdigest()
     return Entry(digest, params, {RUN_TAG: digest} | tags, metrics)
@@ -133,29 +132,33 @@ def _history(file: Path) -> dict[str, dict[int, float]]:
     return found
 
 
-def _audit_metrics(found: Mapping[str, Any]) -> dict[str, dict[int, float]]:
-    """The readings that an audit begins with."""
-    low, high = found["strongest"]["ci"]
-    readings = {"strongest": found["strongest"]["value"], "strongest_low": low, "strongest_high": high}
-    readings |= {"chance": found["chance"], "information": found["mutual_information"]["lower_bound"]["value"]}
-    for name in ("balanced", "class_matched", "with_public_graph", "with_features", "with_links"):
-        readings[name] = (found[name] or {}).get("value")
-    worst = found["worst_group"] or {"value": None, "ci": [None, None], "reference": None}
-    readings |= {"worst_group": worst["value"], "worst_group_low": worst["ci"][0]}
-    readings |= {"worst_group_reference": worst["reference"]}
-    certificate = found["certificate"] or {}
-    readings["certificate"] = certificate.get("auc", certificate.get("accuracy"))
-    prefix = _key(found["secret"])
-    return {f"{prefix}/{name}": {0: float(value)} for name, value in readings.items() if value is not None}
+def _audit_metrics(found: AuditRecord) -> dict[str, dict[int, float]]:
+    """The most important results of an audit."""
+    best, group, certificate = found.strongest, found.worst_group, found.certificate
+    values: dict[str, float | None] = {
+        "strongest": best.value,
+        "strongest_low": best.low,
+        "strongest_high": best.high,
+        "chance": found.chance,
+        "information": found.mutual_information.lower_bound.value,
+    }
+    values |= {name: found.further[name].value for name in FURTHER if name in found.further}
+    if group is not None and group.interval is not None:
+        values |= {"worst_group": group.interval.value, "worst_group_low": group.interval.low}
+        values |= {"worst_group_reference": group.reference}
+    if certificate is not None:
+        values["certificate"] = certificate.auc if isinstance(certificate, LinkCertificate) else certificate.accuracy
+    prefix = _key(found.secret)
+    return {f"{prefix}/{name}": {0: value} for name, value in values.items() if value is not None}
 
 
-def _audit_tags(found: Mapping[str, Any]) -> dict[str, str]:
-    prefix = f"audit.{_key(found['secret'])}"
+def _audit_tags(found: AuditRecord) -> dict[str, str]:
+    prefix = f"audit.{_key(found.secret)}"
     return {
-        f"{prefix}.verdict": found["verdict"],
-        f"{prefix}.strongest": found["strongest"]["attack"],
-        f"{prefix}.panel": str(found["origin"]["panel"]),
-        f"{prefix}.flags": ", ".join(flag["name"] for flag in found["flags"]) or "none",
+        f"{prefix}.verdict": found.verdict,
+        f"{prefix}.strongest": found.strongest.attack,
+        f"{prefix}.panel": found.origin.panel,
+        f"{prefix}.flags": ", ".join(flag.name for flag in found.flags) or "none",
     }
 
 

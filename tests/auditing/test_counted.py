@@ -167,7 +167,7 @@ def test_certificate_and_panel_show_a_planted_leak(town: Data, town_split: gv.Sp
     assert found.verdict == "leaks"
     written = found.to_dict()
     assert written["certificate"]["sentence"] == found.certificate.sentence
-    assert written["certificate"]["rows"][0] == ["this release", *found.certificate.rows()[0][1:]]
+    assert written["certificate"]["rows"][0] == ["this release", *found.certificate.rows[0][1:]]
     assert written["certificate"]["not_covered"]
     assert written["certificate_on_test"] == found.limits
     text = " ".join(str(found).split())
@@ -256,7 +256,7 @@ def test_a_code_that_is_the_secret_xor_a_feature(town: Data, town_split: gv.Spli
     assert found.verdict == "leaks"
     assert any("points to the features" in sentence for sentence in found.leak_reasons)
     written = found.to_dict()["with_features"]
-    assert set(written) == {"attack", "metric", "value", "ci", "excess"}
+    assert set(written) == {"attack", "metric", "chance", "value", "ci", "excess"}
     assert written["value"] > 0.95
     assert written["excess"]["value"] == found.excess_with_features.value
     assert f"z adds +{100 * found.excess_with_features.value:.1f}" in " ".join(str(found).split())

@@ -16,7 +16,6 @@ from graphveil.auditing import (
     Answers,
     Audit,
     Context,
-    Estimate,
     Finding,
     LinkSecret,
     NodeSecret,
@@ -43,6 +42,7 @@ from graphveil.auditing.show import as_text, rows
 from graphveil.data import UNKNOWN
 from graphveil.data.splits.split import Knowledge
 from graphveil.errors import GraphveilError
+from graphveil.formats import Interval
 
 USEFUL = Context(utility=Utility("links", 0.9, 0.5, 1000))
 ARTS = ["art", "law"]
@@ -178,7 +178,7 @@ def test_small_groups_are_listed_but_neither_judged_nor_counted_for_the_correcti
     assert [one.examples for one in found] == [30, 51, 19]
     few = found[2]
     assert (few.estimate, few.reference, few.margin) == (None, None, None)
-    assert few.to_dict()["value"] is None
+    assert few.record().value is None
     assert judged(found) == 2
     assert found[0].estimate == clopper_pearson(30, 30, 0.025 / 2)
     assert MIN_EXAMPLES == 20
@@ -186,7 +186,7 @@ def test_small_groups_are_listed_but_neither_judged_nor_counted_for_the_correcti
 
 def test_the_worst_group_has_the_highest_lower_bound_above_its_reference() -> None:
     def group(name: str, value: float, half: float, reference: float) -> Group:
-        estimate = Estimate(value, value - half, value + half)
+        estimate = Interval(value, (value - half, value + half))
         return Group("column", "school", name, "accuracy", 50, estimate, reference)
 
     wide, high, most = group("wide", 0.95, 0.4, 0.5), group("high", 0.9, 0.05, 0.9), group("most", 0.7, 0.1, 0.5)

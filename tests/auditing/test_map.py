@@ -16,10 +16,11 @@ def test_points_and_their_secrets(graph: Data, split: gv.Split, secret: str) -> 
     attacked = resolve_secret(secret, graph, split, 0, Context())
     found = draw(attacked, z, before=z + 1)
     assert found is not None
-    assert found["of"] == ("pairs" if secret == "links" else "nodes")
-    counts = {len(found["class"]), *(len(found[side][axis]) for side in ("before", "after") for axis in "xy")}
+    assert found.of == ("pairs" if secret == "links" else "nodes")
+    assert found.before is not None
+    counts = {len(found.classes), *(len(axis) for side in (found.before, found.after) for axis in (side.x, side.y))}
     assert counts == {POINTS}
-    assert max(found["class"]) < len(found["names"])
+    assert max(found.classes) < len(found.names)
     assert found == draw(attacked, z, before=z + 1), "the map is deterministic"
 
 
@@ -27,7 +28,7 @@ def test_points_and_their_secrets(graph: Data, split: gv.Split, secret: str) -> 
 def test_embeddings_of_rank_below_two_have_a_map(graph: Data, split: gv.Split, z: np.ndarray) -> None:
     found = draw(resolve_secret("labels", graph, split, 0, Context()), z)
     assert found is not None
-    assert np.isfinite(found["after"]["x"]).all()
+    assert np.isfinite(found.after.x).all()
 
 
 def test_too_few_points_have_no_map() -> None:

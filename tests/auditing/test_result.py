@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import torch
+from msgspec import structs
 from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.auditing import Answers, Audit, Context, Effort, Finding, Utility, links, nodes
 from graphveil.auditing.controls import raw_features
 from graphveil.auditing.finding import ensemble
+from graphveil.auditing.result import NO_ORIGIN
 from graphveil.auditing.secret import NodeSecret, node_secret
 from graphveil.data import UNKNOWN
 from graphveil.errors import GraphveilError
@@ -123,9 +125,10 @@ def test_every_flag_rules_out_protected(town: Data, town_split: gv.Split, secret
         "dead dimensions": shaped,
         "duplicated dimensions": shaped,
     }
+    quick = structs.replace(NO_ORIGIN, panel="quick")
     cases |= {
         "utility unknown": Audit(secret, [chance], {}),
-        "not the full panel": Audit(secret, [chance], {}, context=USEFUL, origin={"panel": "quick"}),
+        "not the full panel": Audit(secret, [chance], {}, context=USEFUL, origin=quick),
     }
     for name, found in cases.items():
         assert name in names(found), name

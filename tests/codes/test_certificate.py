@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import mutual_info_score, roc_auc_score
 
-from graphveil.codes.certificate import NOT_COVERED, class_certificate, joint, link_certificate
-from graphveil.codes.links import LinkCertificate
+from graphveil.codes.certificate import NOT_COVERED, LinkCertificate, class_certificate, joint, link_certificate
 from graphveil.codes.measures import accuracy_limit, balanced_limit
 from graphveil.codes.tables import Floats, Integers
 from graphveil.errors import GraphveilError
@@ -43,7 +42,7 @@ def test_sentences() -> None:
         " 10 nodes correctly; the chance level is 50.0 %. For nodes like these, with 95 % confidence, the share is at"
         " most 91.3 %"
     )
-    assert dict(calibrated.rows())["worst code"].startswith("75.0 % of the 4 nodes with code 0 are of class 0.")
+    assert dict(calibrated.rows)["worst code"].startswith("75.0 % of the 4 nodes with code 0 are of class 0.")
     assert "no calibration nodes" in class_certificate(CODES, Y).sentence
     assert len(NOT_COVERED) == 7
 
@@ -217,7 +216,7 @@ def test_certificates_are_json_and_deterministic() -> None:
     ):
         assert json.loads(json.dumps(found.to_dict(), allow_nan=False)) == found.to_dict()
         assert found.calibration is not None
-        assert all(name and sentence.endswith(".") for name, sentence in found.rows())
+        assert all(name and sentence.endswith(".") for name, sentence in found.rows)
         assert found == (
             link_certificate(codes, links, y, calibration)
             if isinstance(found, LinkCertificate)

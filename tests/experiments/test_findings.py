@@ -8,12 +8,13 @@ import pytest
 from graphveil.errors import GraphveilError
 from graphveil.experiments.findings import findings, put_between_marks, results
 from graphveil.experiments.spec import NAMES, load_experiment
-from graphveil.experiments.tables import Mean, Row
+from graphveil.experiments.tables import Row
+from graphveil.formats import Interval
 from tests.experiments.made import PLAIN
 
 
-def narrow(value: float) -> Mean:
-    return Mean(value, value, value)
+def narrow(value: float) -> Interval:
+    return Interval(value, (value, value))
 
 
 def hidden(variant: str, utility: float, joint: float, fresh: float, **other: object) -> Row:
@@ -127,6 +128,9 @@ def test_rows_that_are_not_compared_with_the_paper_are_not_in_the_main_results()
 
 def test_one_seed_has_no_verdict() -> None:
     """Without an interval there is no verdict, and no count of verdicts."""
-    once = [replace(row, seeds=1, utility=Mean(row.utility.value), protocol=Mean(row.protocol.value)) for row in TABLE2]
+    once = [
+        replace(row, seeds=1, utility=Interval(row.utility.value), protocol=Interval(row.protocol.value))
+        for row in TABLE2
+    ]
     assert "By the paper's protocol" in findings({"table2": TABLE2})
     assert "By the paper's protocol" not in findings({"table2": once})

@@ -3,35 +3,38 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from tools.readme import compact, table_under
 
 from graphveil.experiments.goals import PROBLEMS, SECOND_POINT, main_results, second_point
 from graphveil.experiments.spec import load_experiment
-from graphveil.experiments.tables import Certified, Mean, Row, WithFeatures
+from graphveil.experiments.tables import Row
+from graphveil.formats import Interval
+from graphveil.formats.experiment import Certified, WithFeatures
 from tests.experiments.made import PLAIN
 
 TABLE2, TABLE3 = (load_experiment(name) for name in ("table2", "table3"))
-FEATURES = WithFeatures(Mean(0.74), Mean(0.75), Mean(-0.01, -0.02, 0.0))
+FEATURES = WithFeatures(Interval(0.74), Interval(0.75), Interval(-0.01, (-0.02, 0.0)))
 LABELS = replace(
     PLAIN,
     variant="codes",
     tradeoff=0.5,
-    utility=Mean(0.78, 0.77, 0.79),
-    fresh=Mean(0.325),
+    utility=Interval(0.78, (0.77, 0.79)),
+    fresh=Interval(0.325),
     chance=0.302,
-    certified=Certified(Mean(0.31), Mean(0.008), Mean(0.36)),
+    certified=Certified(Interval(0.31), Interval(0.008), Interval(0.36)),
     with_features=FEATURES,
 )
 LINKS = replace(
     LABELS,
     secret="links",
-    utility=Mean(0.80),
-    fresh=Mean(0.76),
+    utility=Interval(0.80),
+    fresh=Interval(0.76),
     chance=0.5,
     floor=0.846,
     equal_classes=0.805,
-    certified=Certified(Mean(0.77), Mean(0.27), Mean(0.79), Mean(0.56)),
-    with_features=replace(FEATURES, true_classes=Mean(0.735), over_true_classes=Mean(0.004)),
+    certified=Certified(Interval(0.77), Interval(0.27), Interval(0.79), Interval(0.56)),
+    with_features=structs.replace(FEATURES, true_classes=Interval(0.735), over_true_classes=Interval(0.004)),
 )
 
 
@@ -80,7 +83,8 @@ def test_a_row_of_p2() -> None:
     assert (found["certificate"], found["certificate: class-matched"]) == ("77.0", "56.0")
     assert (found["true labels and features"], found["z and features within limit"]) == ("73.5", "yes")
     assert LINKS.with_features is not None
-    above = replace(LINKS, with_features=replace(LINKS.with_features, over_true_classes=Mean(0.012)))
+    features = structs.replace(LINKS.with_features, over_true_classes=Interval(0.012))
+    above = replace(LINKS, with_features=features)
     assert line([above], "table3")["z and features within limit"] == "no, 0.7 above"
 
 
@@ -89,12 +93,12 @@ def test_a_row_of_p2() -> None:
     [(0.322, "yes"), (0.3221, "no, less than 0.1 above"), (0.3231, "no, 0.1 above"), (0.25, "yes")],
 )
 def test_the_limit_of_p1_is_two_points_above_the_largest_class(fresh: float, says: str) -> None:
-    assert line([replace(LABELS, fresh=Mean(fresh))], "table2")["attack within limit"] == says
+    assert line([replace(LABELS, fresh=Interval(fresh))], "table2")["attack within limit"] == says
 
 
 def test_the_required_utility_may_be_above_the_paper() -> None:
     """Pubmed: the paper prints 81.2 and 92 is required."""
-    found = line([replace(LABELS, dataset="pubmed", utility=Mean(0.915))], "table2", 6)
+    found = line([replace(LABELS, dataset="pubmed", utility=Interval(0.915))], "table2", 6)
     assert (found["graph"], found["encoder"]) == ("pubmed", "gcn")
     assert (found["below paper"], found["below required"]) == ("", "0.5")
 
@@ -123,9 +127,9 @@ def second_lines(rows: list[Row]) -> list[dict[str, str]]:
 
 
 def test_the_second_point_is_compared_with_its_limit() -> None:
-    certified = Certified(Mean(0.70), Mean(0.2), None, Mean(0.56))
-    held = replace(LINKS, variant="matched", utility=Mean(0.77), fresh=Mean(0.69), certified=certified)
-    held = replace(held, finer=Mean(0.55))
+    certified = Certified(Interval(0.70), Interval(0.2), None, Interval(0.56))
+    held = replace(LINKS, variant="matched", utility=Interval(0.77), fresh=Interval(0.69), certified=certified)
+    held = replace(held, finer=Interval(0.55))
     first, *others = second_lines([LINKS, held])
     assert first == {
         "graph": "cora",
@@ -140,7 +144,7 @@ def test_the_second_point_is_compared_with_its_limit() -> None:
     }
     assert len(others) == 8
     assert {found["accuracy"] for found in others} == {"not run"}
-    assert second_lines([replace(held, finer=Mean(0.562))])[0]["within limit"] == "no, 1.2 above"
+    assert second_lines([replace(held, finer=Interval(0.562))])[0]["within limit"] == "no, 1.2 above"
     assert second_lines([replace(held, certified=None)])[0]["class-matched AUC: certificate"] == ""
     assert "link_weight=0.5" in second_point(TABLE3, [])
     assert second_point(replace(TABLE3, variants={}), []) == ""

@@ -23,12 +23,13 @@ from graphveil.data.origin import Origin, node_ids
 from graphveil.errors import GraphveilError
 from graphveil.experiments import reproduce as reproduce_module
 from graphveil.experiments.aggregation import SENSITIVITY, Aggregation, neighbour_sums, noise_scale, noisy_classes
-from graphveil.experiments.cells import Cell, read_result, write_result
+from graphveil.experiments.cells import Cell, read_result
 from graphveil.experiments.peers import PEERS, Task, keep_probability, missing_extra, randomised_response, release
 from graphveil.experiments.reproduce import Selection, cells, run_cell, run_experiment, select
 from graphveil.experiments.spec import Experiment, load_experiment, parse
 from graphveil.reporting import report
 from graphveil.reporting.parts import MISSING
+from tests.experiments.made import write_result
 from tests.experiments.test_reproduce import made_up
 from tests.reporting import made
 from tests.reporting.conftest import parse as parse_page
@@ -221,9 +222,9 @@ def test_a_cell_of_a_peer_is_audited(figure3: Experiment, tmp_path: Path) -> Non
     assert run_cell(cell, tmp_path) is None
     result = read_result(cell, tmp_path)
     assert result is not None
-    assert result["cell"]["epsilon"] == 8
-    assert result["secrets"]["links"]["attacks"].keys() >= {"table of distinct rows", "cosine distance"}
-    assert result["utility"] > 0
+    assert result.cell["epsilon"] == 8
+    assert result.secrets["links"].attacks.keys() >= {"table of distinct rows", "cosine distance"}
+    assert result.utility > 0
     assert str(cell) == "synthetic gcn rr epsilon 8 seed 1"
 
 

@@ -26,14 +26,16 @@ from graphveil.errors import GraphveilError
 from graphveil.experiments import cells as cells_module
 from graphveil.experiments import reproduce as reproduce_module
 from graphveil.experiments.cell_embeddings import Trained, read_kept, train
-from graphveil.experiments.cells import Cell, finish, read_result, summary, write_result
+from graphveil.experiments.cells import Cell, finish, read_result, summary
 from graphveil.experiments.render import brief, comma_separated, latex, markdown
 from graphveil.experiments.reproduce import Selection, batches, cells, run_cell, run_experiment, run_missing, select
 from graphveil.experiments.spec import NAMES, Experiment, load_experiment, papers_attacker, parse
 from graphveil.experiments.table1 import table1
-from graphveil.experiments.tables import Mean, Row, over_seeds
+from graphveil.experiments.tables import Row, over_seeds
+from graphveil.formats import Interval
+from graphveil.formats.experiment import CertifiedCell, Curves
 from graphveil.veil import code_books, estimator, fitting
-from tests.experiments.made import PLAIN
+from tests.experiments.made import PLAIN, write_result
 from tests.forked import processes_of_group
 
 TINY = Cell(
@@ -69,11 +71,11 @@ def test_every_experiment_runs_one_round_on_a_small_graph(name: str, tmp_path: P
             assert run_cell(cell, tmp_path) is None
             result = read_result(cell, tmp_path)
             assert result is not None
-            assert list(result["secrets"]) == experiment.secrets
-            for secret, found in result["secrets"].items():
-                assert variant != "unprotected" or papers_attacker(secret) in found["attacks"]
-                assert found["with_features"] is None, "the quick panel has no attackers with features"
-                assert found["certificate"] is None or variant in ("codes", "matched")
+            assert list(result.secrets) == experiment.secrets
+            for secret, found in result.secrets.items():
+                assert variant != "unprotected" or papers_attacker(secret) in found.attacks
+                assert found.with_features is None, "the quick panel has no attackers with features"
+                assert found.certificate is None or variant in ("codes", "matched")
 
 
 def test_only_codes_in_the_tables_have_the_full_panel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,17 +113,13 @@ def test_a_summary_has_the_certificate_and_the_attacks_with_features() -> None:
     z = random.normal(size=(12, 4)).astype(np.float32)[codes]
     context = Context(utility=Utility("labels", 0.9, 0.3, 100))
     table = audit(z, graph, split, "labels", nodes.counting())
-    found_labels = summary(table)
+    found_labels = summary(table, 0.5, Curves((), ()), None)
     certificate = gv.certify(z, graph, split, "labels")
     assert isinstance(certificate, ClassCertificate)
     assert certificate.calibration is not None
-    assert found_labels["certificate"] == {
-        "best": certificate.accuracy,
-        "guessing": certificate.majority,
-        "limit": certificate.calibration.accuracy_limit,
-        "class_matched": None,
-    }
-    assert found_labels["with_features"] is None
+    limit = certificate.calibration.accuracy_limit
+    assert found_labels.certificate == CertifiedCell(certificate.accuracy, certificate.majority, limit, None)
+    assert found_labels.with_features is None
     found = audit(z, graph, split, "links", links.counting(), context=context)
     features = raw_features(graph, 0)
     both = np.concatenate([z, features], axis=1)
@@ -134,12 +132,14 @@ def test_a_summary_has_the_certificate_and_the_attacks_with_features() -> None:
         findings=[*found.findings, held],
         controls={"raw features": [alone], "true classes and features": [control]},
     )
-    found_links = summary(whole)
+    found_links = summary(whole, 0.5, Curves((), ()), None)
     certificate = gv.certify(z, graph, split, "links")
     assert isinstance(certificate, LinkCertificate)
-    assert found_links["certificate"]["best"] == certificate.auc
-    assert found_links["certificate"]["class_matched"] == certificate.class_matched_auc
-    assert found_links["with_features"] == {
+    assert found_links.certificate is not None
+    assert found_links.certificate.best == certificate.auc
+    assert found_links.certificate.class_matched == certificate.class_matched_auc
+    assert found_links.with_features is not None
+    assert found_links.with_features.to_dict() == {
         "attack": "boosted trees on pairs, with features",
         "value": held.headline.value,
         "alone": alone.headline.value,
@@ -147,7 +147,6 @@ def test_a_summary_has_the_certificate_and_the_attacks_with_features() -> None:
         "true_classes": control.headline.value,
         "over_true_classes": pytest.approx(held.headline.value - control.headline.value),
     }
-    assert json.loads(json.dumps(found_links)) == found_links
 
 
 def test_the_published_numbers_are_complete() -> None:
@@ -353,9 +352,9 @@ def test_cells_that_a_gpu_trains_in_batches_equal_single_ones(tmp_path: Path, mo
         together, alone = read_result(batched, tmp_path / "batch"), read_result(cell, tmp_path / "alone")
         assert together is not None
         assert alone is not None
-        assert together["utility"] == pytest.approx(alone["utility"], abs=2e-3)
-        assert together["history"]["round"] == alone["history"]["round"]
-        assert (together["secrets"]["labels"]["map"] is None) == (cell.seed > 0)
+        assert together.utility == pytest.approx(alone.utility, abs=2e-3)
+        assert together.history.round == alone.history.round
+        assert (together.secrets["labels"].map is None) == (cell.seed > 0)
 
 
 def _train_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -462,11 +461,11 @@ def test_an_auc_below_one_half_is_inverted(tmp_path: Path, monkeypatch: pytest.M
     assert {row.verdict for row in rows} == {""}, "a test run is not compared with the paper"
 
 
-def estimate(value: float, half: float = 0.005) -> Mean:
-    return Mean(value, value - half, value + half)
+def estimate(value: float, half: float = 0.005) -> Interval:
+    return Interval(value, (value - half, value + half))
 
 
-def a_row(variant: str, utility: Mean, protocol: Mean, paper: tuple[float, float] | None) -> Row:
+def a_row(variant: str, utility: Interval, protocol: Interval, paper: tuple[float, float] | None) -> Row:
     return replace(PLAIN, variant=variant, tradeoff=0.5, utility=utility, protocol=protocol, paper=paper)
 
 
@@ -488,7 +487,9 @@ def test_the_verdict_of_a_cell(variant: str, utility: float, protocol: float, ve
     row = a_row(variant, estimate(utility), estimate(protocol), experiment.paper(variant, "cora", "gcn"))
     assert row.verdict == verdict
     assert replace(row, flagged=0.2).verdict == ("reproduced" if verdict == "better" else verdict)
-    assert replace(row, utility=Mean(utility), protocol=Mean(protocol)).verdict == "", "one seed has no interval"
+    assert replace(row, utility=Interval(utility), protocol=Interval(protocol)).verdict == "", (
+        "one seed has no interval"
+    )
     assert replace(row, paper=None).verdict == ""
 
 
@@ -503,7 +504,7 @@ def test_the_verdict_of_a_cell(variant: str, utility: float, protocol: float, ve
         (estimate(0.76, 0.045), estimate(0.10, 0.10), ""),  # beyond the margin, but contains the value of the paper
     ],
 )
-def test_a_wide_interval_may_still_decide(utility: Mean, protocol: Mean, verdict: str) -> None:
+def test_a_wide_interval_may_still_decide(utility: Interval, protocol: Interval, verdict: str) -> None:
     """The paper prints 79.4 and 28.5."""
     row = a_row("club", utility, protocol, load_experiment("table2").paper("club", "cora", "gcn"))
     assert row.verdict == verdict
@@ -514,11 +515,11 @@ def test_intervals_over_seeds_by_hand() -> None:
     found = over_seeds([1.0, 2.0, 3.0])
     assert found.value == 2
     assert found.half == pytest.approx(4.3027 / 3**0.5, abs=1e-3)
-    assert over_seeds([0.7]) == Mean(0.7, None, None)
+    assert over_seeds([0.7]) == Interval(0.7)
 
 
 def test_one_seed_has_no_interval_in_any_format() -> None:
-    one = Mean(0.75)
+    one = Interval(0.75)
     row = replace(PLAIN, seeds=1, utility=one, protocol=one, fresh=one, finer=one, utility_chance=0.5)
     for paper in (PLAIN.paper, None):
         rows = [replace(row, paper=paper)]

@@ -88,7 +88,7 @@ def give_codes(run: Path, codes: "np.typing.NDArray[np.int64]") -> None:
     folder.write(veil, node_ids(graph), z, folder.trained_on(), kept | {"scores": asdict(veil.score(graph, split))})
     audit_run(run, attacks="quick", controls=False)
     certificate = certify(z, graph, split, "tribe")
-    change(run / "audit.json", **PROTECTED, certificate=certificate.to_dict() | {"sentence": certificate.sentence})
+    change(run / "audit.json", **PROTECTED, certificate=certificate.to_dict())
 
 
 def audit_files(run: Path) -> dict[str, Path]:

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from msgspec import structs
 
 from graphveil.errors import GraphveilError
 from graphveil.files import sealed
+from graphveil.formats import Interval
+from graphveil.formats.run import Embedded
 from graphveil.release.card import card, escaped
 from graphveil.release.evidence import Attacked, Beside, Evidence, Limits, WorstGroup, gather
-from graphveil.reporting.checks import Interval
 from tests.release.made import audit_files, change
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -89,10 +91,10 @@ def evidence(run: Path) -> Evidence:
 def test_a_name_with_markup_is_escaped(name: str, evidence: Evidence) -> None:
     audit = evidence.audits["tribe"]
     assert audit is not None
-    config = evidence.record["config"]
 
     def card_with(name: str) -> str:
-        record = dict(evidence.record) | {"config": config | {"utility": name, "encoder": name, "secrets": [name]}}
+        config = structs.replace(evidence.record.config, utility=name, encoder=name, secrets=(name,))
+        record = structs.replace(evidence.record, config=config)
         named = replace(
             audit,
             secret=name,
@@ -115,16 +117,16 @@ def test_the_card_has_the_results_of_the_audit(evidence: Evidence) -> None:
         audit,
         verdict="leaks",
         attack="a kernel machine",
-        reading=Interval(0.671, 0.561, 0.764),
+        reading=Interval(0.671, (0.561, 0.764)),
         chance=0.55,
-        floor=Interval(0.62, 0.5, 0.7),
+        floor=Interval(0.62, (0.5, 0.7)),
         joint=0.595,
-        worst_group=WorstGroup("by class", "TPR - FPR", Interval(0.312, 0.101, 0.5), 0.0, 41, 7),
-        beside=[Beside("balanced accuracy", Interval(0.71, 0.6, 0.8), 0.5, limited=True)],
+        worst_group=WorstGroup("by class", "TPR - FPR", Interval(0.312, (0.101, 0.5)), 0.0, 41, 7),
+        beside=[Beside("balanced accuracy", Interval(0.71, (0.6, 0.8)), 0.5, limited=True)],
         flags=[("too few examples", "there are 79")],
         attacks=[
-            Attacked("a kernel machine", Interval(0.671, 0.561, 0.764)),
-            Attacked("a tree", Interval(0.5, 0.4, 0.6)),
+            Attacked("a kernel machine", Interval(0.671, (0.561, 0.764))),
+            Attacked("a tree", Interval(0.5, (0.4, 0.6))),
         ],
         leak_reasons=["a kernel machine: accuracy 67.1 [56.1, 76.4] is above 55.0"],
     )
@@ -146,8 +148,10 @@ def test_the_card_has_the_results_of_the_audit(evidence: Evidence) -> None:
         "| seed | 4 |",
     ):
         assert line in text.splitlines(), line
-    scores = evidence.record["scores"]
-    kept = f"accuracy {100 * scores['utility']:.1f} % (chance level {100 * scores['utility_chance']:.1f} %)"
+    scores = evidence.record.scores
+    assert scores.utility is not None
+    assert scores.utility_chance is not None
+    kept = f"accuracy {100 * scores.utility:.1f} % (chance level {100 * scores.utility_chance:.1f} %)"
     assert kept in text
     assert "This release was forced" not in text
     flagged = card(
@@ -182,24 +186,24 @@ def test_the_worst_group_is_on_the_card_without_its_name(run: Path) -> None:
 
 
 def test_the_attack_with_the_known_links_is_on_the_card(run: Path) -> None:
-    held = {"attack": "boosted trees", "metric": "auc", "value": 0.8, "ci": [0.75, 0.85]}
+    held = {"attack": "boosted trees", "metric": "auc", "chance": 0.5, "value": 0.8, "ci": [0.75, 0.85]}
     change(audit_files(run)["links"], with_links=held | {"excess": {"value": 0.1, "ci": [0.05, 0.15]}})
     lines = card(gather(run, Limits()), ["npy"], pseudonymous=False).splitlines()
     assert "| with the known links | 80.0 % [75.0, 85.0] | 50.0 % |" in lines
 
 
 def test_the_card_states_for_how_many_nodes_a_secret_is_unknown(evidence: Evidence) -> None:
-    assert evidence.record["unknown"] == {"labels": 0, "tribe": 0}
+    assert evidence.record.unknown == {"labels": 0, "tribe": 0}
     sentence = "The secret is unknown for 17 of 160 nodes, which the audit does not cover."
     assert "unknown for" not in card(evidence, ["npy"], pseudonymous=False)
-    some = replace(evidence, record=dict(evidence.record) | {"unknown": {"labels": 3, "tribe": 17}})
+    some = replace(evidence, record=structs.replace(evidence.record, unknown={"labels": 3, "tribe": 17}))
     assert card(some, ["npy"], pseudonymous=False).count(sentence) == 1
 
 
 def test_the_card_has_the_warnings_of_embed(evidence: Evidence) -> None:
     """Without the text after a colon, which contains values of nodes."""
-    warnings = ["Values of 1 of 3 features lie elsewhere: 'home_town reykjavik' (9.0).", "5 values of '*a*' are new."]
-    record = dict(evidence.record) | {"embedded": {"warnings": warnings, "not_recorded": []}}
+    warnings = ("Values of 1 of 3 features lie elsewhere: 'home_town reykjavik' (9.0).", "5 values of '*a*' are new.")
+    record = structs.replace(evidence.record, embedded=Embedded("", warnings, ()))
     text = card(replace(evidence, record=record), ["npy"], pseudonymous=False)
     assert [line for line in text.splitlines() if line.startswith("- Warning")] == [
         "- Warning: Values of 1 of 3 features lie elsewhere.",
@@ -213,19 +217,22 @@ def test_the_card_has_the_warnings_of_embed(evidence: Evidence) -> None:
 
 
 @pytest.mark.parametrize(
-    ("not_recorded", "utility"), [(["nodes"], "may have been"), (["links"], "was not"), ([], "was not")]
+    ("not_recorded", "utility"), [(("nodes",), "may have been"), (("links",), "was not"), ((), "was not")]
 )
 def test_the_card_states_whether_test_examples_may_have_been_trained_on(
-    not_recorded: list[str], utility: str, evidence: Evidence
+    not_recorded: tuple[str, ...], utility: str, evidence: Evidence
 ) -> None:
-    record = dict(evidence.record) | {"embedded": {"warnings": [], "not_recorded": not_recorded}}
+    record = structs.replace(evidence.record, embedded=Embedded("", (), not_recorded))
     text = card(replace(evidence, record=record), ["npy"], pseudonymous=False)
     assert f"on a part of the data that the encoder {utility} trained on" in text, "the guild is a node attribute"
     assert ("tested on none of the nodes or links" in text) == (not not_recorded)
 
 
-def test_an_invalid_record_is_refused_with_one_sentence(evidence: Evidence) -> None:
-    broken: list[dict[str, object]] = [{"config": {"encoder": 7}}, {"scores": []}, {"versions": "1"}]
-    for spoilt in broken:
-        with pytest.raises(GraphveilError, match="the record of the run is invalid"):
-            card(replace(evidence, record=dict(evidence.record) | spoilt), ["npy"], pseudonymous=False)
+@pytest.mark.parametrize(
+    ("spoilt", "place"),
+    [({"config": {"encoder": 7}}, "config.encoder"), ({"scores": []}, "scores"), ({"versions": "1"}, "versions")],
+)
+def test_an_invalid_record_is_refused_with_one_sentence(spoilt: dict[str, object], place: str, run: Path) -> None:
+    change(run / "run.json", **spoilt)
+    with pytest.raises(GraphveilError, match=rf"is not a finished run .* \(run\.json: {place}: expected"):
+        gather(run, Limits())

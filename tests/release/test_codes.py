@@ -222,7 +222,7 @@ def test_a_card_without_certificates_has_no_such_section(run: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("name", NASTY)
 def test_a_sentence_with_markup_is_escaped(name: str, coded: Path) -> None:
-    strata = [{"column": name, "value": 1, "accuracy": 0.5, "majority": 0.5}]
+    strata = [{"column": name, "value": 1, "nodes": 9, "share": 0.1, "accuracy": 0.5, "majority": 0.5}]
 
     def card_with(sentence: str, strata: list[dict[str, Any]]) -> str:
         change(coded / "audit.json", certificate={"sentence": sentence, "strata": strata})

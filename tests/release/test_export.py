@@ -350,7 +350,8 @@ def test_the_limit_is_compared_with_the_upper_end_of_the_interval(run: Path, tmp
 def test_the_limit_is_compared_with_the_upper_bound_over_all_attacks(run: Path, tmp_path: Path) -> None:
     """The bound holds for every attack on z alone, so it is above the interval of the strongest attack."""
     low = {"value": 0.5, "ci": [0.4, 0.6]}
-    graph = {"attack": "a GNN", "needs": ["z", "graph"], "value": 0.9, "ci": [0.85, 0.95]}
+    graph = {"attack": "a GNN", "needs": ["z", "graph"], "metric": "accuracy", "value": 0.9, "ci": [0.85, 0.95]}
+    graph |= {"metrics": {}, "validation": 0.9, "seconds": 0.1}
     change(audit_files(run)["tribe"], strongest=low | {"upper": 0.7502}, balanced=low, attacks=[graph])
     release(run, tmp_path / "out", max_leak=Limits.parsed(["tribe=0.751"]))
     sentence = r"an attack on 'tribe' has an accuracy of up to 0.7502 .*all attacks.* above the limit of 0.75\b"

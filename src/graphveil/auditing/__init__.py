@@ -8,12 +8,12 @@ from graphveil.auditing.attacks import Answers, Attack
 from graphveil.auditing.context import Context, Utility
 from graphveil.auditing.embeddings import read_embeddings
 from graphveil.auditing.finding import Finding
-from graphveil.auditing.flags import Flag
-from graphveil.auditing.metrics import Estimate
 from graphveil.auditing.panel import audit
 from graphveil.auditing.result import Audit
 from graphveil.auditing.secret import LinkSecret, NodeSecret, Queries
 from graphveil.auditing.tasks import Effort
+from graphveil.formats import Interval
+from graphveil.formats.audit import Flag
 
 __all__ = [
     "Answers",
@@ -21,9 +21,9 @@ __all__ = [
     "Audit",
     "Context",
     "Effort",
-    "Estimate",
     "Finding",
     "Flag",
+    "Interval",
     "LinkSecret",
     "NodeSecret",
     "Queries",

@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from graphveil.auditing.flags import Flag
 from graphveil.auditing.learners import Rows
 from graphveil.auditing.metrics import Integers
 from graphveil.errors import GraphveilError
+from graphveil.formats.audit import Flag
 
 ID_COLUMNS = ("id", "node", "node_id", "index")
 LISTS = (pyarrow.types.is_list, pyarrow.types.is_large_list, pyarrow.types.is_fixed_size_list)

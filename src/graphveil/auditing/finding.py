@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,6 @@ from graphveil.auditing.attacks import BEYOND_Z, Answers, Need
 from graphveil.auditing.information import calibrate, combine
 from graphveil.auditing.metrics import (
     Array,
-    Estimate,
     Integers,
     accuracy,
     auc,
@@ -23,6 +21,8 @@ from graphveil.auditing.metrics import (
     precision_and_rates,
 )
 from graphveil.auditing.secret import LinkSecret, Queries, Secret
+from graphveil.formats import Interval
+from graphveil.formats import audit as formats
 
 METRICS = {"accuracy": "accuracy", "auc": "AUC"}
 """The metric of the headline, as people read it."""
@@ -56,32 +56,32 @@ class Finding:
     seconds: float
 
     @property
-    def metric(self) -> str:
+    def metric(self) -> formats.Metric:
         """The metric of the headline: "auc" for links, otherwise "accuracy"."""
         return "auc" if isinstance(self.secret, LinkSecret) else "accuracy"
 
     @cached_property
-    def headline(self) -> Estimate:
+    def headline(self) -> Interval:
         """The accuracy or AUC on the test part."""
         return self._headline_metric(self.answers.test, self.secret.test)
 
     @cached_property
-    def validation(self) -> Estimate:
+    def validation(self) -> Interval:
         """The accuracy or AUC on the validation part, where the strongest attack is chosen."""
         return self._headline_metric(self.answers.val, self.secret.val)
 
-    def _headline_metric(self, answers: Array, queries: Queries) -> Estimate:
+    def _headline_metric(self, answers: Array, queries: Queries) -> Interval:
         if isinstance(self.secret, LinkSecret):
             return auc(answers, queries.y, queries.index)
         return accuracy(answers, queries.y)
 
     @cached_property
-    def balanced(self) -> Estimate:
+    def balanced(self) -> Interval:
         """The balanced accuracy of a node secret, when each node is assigned the class of the largest p(z | class)."""
         return balanced_accuracy(self._log_likelihood(self.answers.test), self.secret.test.y)
 
     @cached_property
-    def balanced_validation(self) -> Estimate:
+    def balanced_validation(self) -> Interval:
         """The same on the validation part."""
         return balanced_accuracy(self._log_likelihood(self.answers.val), self.secret.val.y)
 
@@ -96,21 +96,21 @@ class Finding:
         return calibrate(self.answers.val, y)(log_p) - np.log(np.maximum(share, 0.5 / len(y)))
 
     @cached_property
-    def matched(self) -> Estimate | None:
+    def matched(self) -> Interval | None:
         """The class-matched AUC of a link secret; None for a node secret, or without class-matched answers."""
         if not isinstance(self.secret, LinkSecret) or self.secret.matched is None or self.answers.matched_test is None:
             return None
         return auc(self.answers.matched_test, self.secret.matched.test.y, self.secret.matched.test.index)
 
     @cached_property
-    def matched_validation(self) -> Estimate | None:
+    def matched_validation(self) -> Interval | None:
         """The same on the validation part."""
         if not isinstance(self.secret, LinkSecret) or self.secret.matched is None or self.answers.matched_val is None:
             return None
         return auc(self.answers.matched_val, self.secret.matched.val.y, self.secret.matched.val.index)
 
     @cached_property
-    def metrics(self) -> dict[str, Estimate]:
+    def metrics(self) -> dict[str, Interval]:
         """All metrics on the test part, by name."""
         answers, test = self.answers.test, self.secret.test
         if isinstance(self.secret, LinkSecret):
@@ -119,7 +119,7 @@ class Finding:
         chance, value = self.secret.chance, self.headline
         return {
             "accuracy": value,
-            "gain": Estimate(value.value - chance, value.low - chance, value.high - chance),
+            "gain": Interval(value.value - chance, (value.low - chance, value.high - chance)),
             "balanced_accuracy": self.balanced,
             "macro_f1": macro_f1(answers, test.y),
         }
@@ -145,7 +145,7 @@ class Finding:
         influence: Array = (correct - correct.mean()) / len(y)
         return influence
 
-    def minus(self, other: "Finding") -> Estimate:
+    def minus(self, other: "Finding") -> Interval:
         """The accuracy or AUC of this attack minus that of another attack on the same test examples."""
         y = self.secret.test.y
         if isinstance(self.secret, LinkSecret):
@@ -153,17 +153,18 @@ class Finding:
         correct = [(finding.answers.test.argmax(axis=1) == y).astype(np.float64) for finding in (self, other)]
         return mean(correct[0] - correct[1])
 
-    def summary(self) -> dict[str, Any]:
+    def record(self) -> formats.Attack:
         """The entry of this attack in audit.json."""
-        return {
-            "attack": self.attack,
-            "needs": list(self.needs),
-            "metric": self.metric,
-            **plain(self.headline),
-            "metrics": {name: plain(estimate) for name, estimate in self.metrics.items()},
-            "validation": self.validation.value,
-            "seconds": round(self.seconds, 3),
-        }
+        return formats.Attack(
+            value=self.headline.value,
+            ci=self.headline.ci,
+            attack=self.attack,
+            needs=self.needs,
+            metric=self.metric,
+            metrics=self.metrics,
+            validation=self.validation.value,
+            seconds=round(self.seconds, 3),
+        )
 
 
 def strongest(findings: Sequence[Finding]) -> Finding:
@@ -239,16 +240,11 @@ def _combined(findings: Sequence[Finding], parts: tuple[str, str], y: Integers) 
     return [one if is_nodes else one[:, 1] - one[:, 0] for one in (weights(val), weights(test))]
 
 
-def _within_standard_error(value: Estimate, best: Estimate) -> bool:
+def _within_standard_error(value: Interval, best: Interval) -> bool:
     """Whether a value is at most one standard error below the best; that is a quarter of the interval's width."""
     return value.value >= best.value - best.half / 2
 
 
-def signed(estimate: Estimate) -> str:
+def signed(estimate: Interval) -> str:
     """A difference in points, with signs: "-0.5 [-1.8, +0.8]"."""
     return f"{100 * estimate.value:+.1f} [{100 * estimate.low:+.1f}, {100 * estimate.high:+.1f}]"
-
-
-def plain(estimate: Estimate) -> dict[str, Any]:
-    """An estimate as JSON values."""
-    return {"value": estimate.value, "ci": [estimate.low, estimate.high]}

@@ -1,11 +1,11 @@
 """Flags: what rules out the verdict *protected*, such as collapsed embeddings or too few examples."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphveil.auditing.finding import METRICS, SECOND_METRICS
+from graphveil.formats.audit import Flag
 
 if TYPE_CHECKING:
     from graphveil.auditing.result import Audit
@@ -18,26 +18,13 @@ TOLERANCE = 1e-9
 """Rounding: how far a value may be above a limit that was computed in another way."""
 
 
-@dataclass(frozen=True)
-class Flag:
-    """Something that rules out the verdict *protected*.
-
-    Args:
-        name: the kind of flag.
-        sentence: what was found.
-    """
-
-    name: str
-    sentence: str
-
-
 def audit_flags(audit: "Audit") -> tuple[Flag, ...]:
     """All flags of an audit."""
     flags = [*audit.shape, *_collapse(audit), *_utility(audit), *_too_few_examples(audit), *_above_certificate(audit)]
     flags += [Flag("in doubt", sentence) for sentence in audit.context.doubts]
     if audit.dropped:
         flags.append(Flag("attacks dropped", f"the time budget left out {', '.join(audit.dropped)}"))
-    if audit.origin.get("panel", "full") != "full":
+    if audit.origin.panel != "full":
         flags.append(Flag("not the full panel", "the audit did not run all attacks"))
     return tuple(flags)
 
@@ -56,7 +43,7 @@ def _collapse(audit: "Audit") -> list[Flag]:
 def _utility(audit: "Audit") -> list[Flag]:
     utility = audit.context.utility
     if utility is None:
-        return [Flag("utility unknown", "the utility of the embeddings was not given; noise reveals nothing either")]
+        return [Flag("utility unknown", "the utility of the embeddings was not given, so they may be noise")]
     if utility.value - utility.chance > 1.96 * np.sqrt(0.25 / max(utility.examples, 1)):
         return []
     values = f"the utility ({utility.name}) is {utility.value:.1%} at a chance level of {utility.chance:.1%}"

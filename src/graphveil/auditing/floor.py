@@ -12,13 +12,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from graphveil.auditing.metrics import Array, Estimate, Integers, auc
+from graphveil.auditing.metrics import Array, Integers, auc
 from graphveil.auditing.secret import LinkSecret, Queries
 from graphveil.codes.tables import link_table
 from graphveil.data.graph import UNKNOWN
+from graphveil.formats import Interval
 
 
-def floor_auc(secret: LinkSecret) -> Estimate | None:
+def floor_auc(secret: LinkSecret) -> Interval | None:
     """The AUC of the best rule on the true classes of the test pairs; None without classes."""
     y = secret.classes
     if y is None or (y == UNKNOWN).all():
@@ -26,7 +27,7 @@ def floor_auc(secret: LinkSecret) -> Estimate | None:
     return _auc_on_known_classes(secret, y, _class_pair_scores(y, secret.known))
 
 
-def equal_classes_auc(secret: LinkSecret) -> Estimate | None:
+def equal_classes_auc(secret: LinkSecret) -> Interval | None:
     """The AUC of the rule that compares two true classes for equality; None without classes."""
     y = secret.classes
     if y is None:
@@ -43,7 +44,7 @@ def class_scores(secret: LinkSecret) -> Array | None:
     return np.where(known, _class_pair_scores(y, secret.known)(pairs), np.nan)
 
 
-def _auc_on_known_classes(secret: LinkSecret, y: Integers, score: Callable[[Integers], Array]) -> Estimate | None:
+def _auc_on_known_classes(secret: LinkSecret, y: Integers, score: Callable[[Integers], Array]) -> Interval | None:
     """The AUC on the test pairs of known classes; None if they are all links or all non-links."""
     pairs = secret.test.index
     known = (y[pairs] != UNKNOWN).all(axis=0)

@@ -30,12 +30,14 @@ import numpy as np
 from scipy.special import ndtr, stdtrit
 from torch_geometric.data import Data
 
-from graphveil.auditing.metrics import Array, Estimate, Integers, auc, clopper_pearson, share_difference
+from graphveil.auditing.metrics import Array, Integers, auc, clopper_pearson, share_difference
 from graphveil.auditing.secret import NodeSecret, Queries, Secret
 from graphveil.data import UNKNOWN, node_classes
 from graphveil.data.graph import node_attributes, undirected_pairs
 from graphveil.data.origin import class_names
 from graphveil.errors import GraphveilError, shortened, unknown
+from graphveil.formats import Interval
+from graphveil.formats import audit as formats
 
 FALSE_ALARMS = 0.025
 """Upper bound on the probability that noise has any group's interval above its reference."""
@@ -91,7 +93,7 @@ class Group:
     name: str
     measure: Measure
     examples: int
-    estimate: Estimate | None = None
+    estimate: Interval | None = None
     reference: float | None = None
     compared_with: str = "guessing"
 
@@ -105,20 +107,20 @@ class Group:
         """The lower bound of the interval minus the reference; above 0 the group leaks."""
         return None if self.estimate is None or self.reference is None else self.estimate.low - self.reference
 
-    def to_dict(self) -> dict[str, Any]:
+    def record(self) -> formats.Group:
         """The entry of this group in audit.json."""
         one = self.estimate
-        return {
-            "kind": self.kind,
-            "by": self.by,
-            "group": self.name,
-            "measure": self.measure,
-            "examples": self.examples,
-            "value": None if one is None else one.value,
-            "ci": None if one is None else [one.low, one.high],
-            "reference": self.reference,
-            "compared_with": self.compared_with,
-        }
+        return formats.Group(
+            kind=self.kind,
+            by=self.by,
+            group=self.name,
+            measure=self.measure,
+            examples=self.examples,
+            value=None if one is None else one.value,
+            ci=None if one is None else one.ci,
+            reference=self.reference,
+            compared_with=self.compared_with,
+        )
 
 
 # ----- partitions -----------------------------------------------------------------------------------------------------
@@ -208,7 +210,7 @@ def check_columns(graph: Data, by: Sequence[str], readable: Sequence[str] = ()) 
 
 # ----- results --------------------------------------------------------------------------------------------------------
 
-Estimator = Callable[[float], Estimate]
+Estimator = Callable[[float], Interval]
 """From the error of the interval on either side to the estimate."""
 
 
@@ -276,7 +278,7 @@ def judged(groups: Sequence[Group]) -> int:
 
 
 def _estimated(groups: Sequence[tuple[Group, Estimator | None]]) -> list[Group]:
-    """Estimate all groups with enough examples; the error is divided by their number (Bonferroni)."""
+    """Interval all groups with enough examples; the error is divided by their number (Bonferroni)."""
     error = FALSE_ALARMS / max(1, sum(estimator is not None for _, estimator in groups))
     return [
         replace(group, reference=None) if estimator is None else replace(group, estimate=estimator(error))

@@ -20,7 +20,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from graphveil.auditing.metrics import Array, Estimate, Integers, mean
+from graphveil.auditing.metrics import Array, Integers, mean
+from graphveil.formats import Interval
 
 MIN_EXAMPLES = 100
 """Estimates from fewer test examples are unreliable."""
@@ -35,7 +36,7 @@ class Nats:
         doubt: why the estimate is unreliable; empty if no reason is known.
     """
 
-    estimate: Estimate
+    estimate: Interval
     doubt: str = ""
 
 
@@ -69,7 +70,8 @@ def information(answers: Array, y: Integers, val: tuple[Array, Integers], pairs:
     log_q_of_y = log_q[np.arange(len(y)), y]
     lower = mean(log_q_of_y - np.log(share)[y], pairs)
     vclub = mean(log_q_of_y - log_q @ share, pairs)
-    clipped = Estimate(*(min(max(v, 0.0), entropy) for v in (lower.value, lower.low, lower.high)))
+    value, low, high = (min(max(v, 0.0), entropy) for v in (lower.value, lower.low, lower.high))
+    clipped = Interval(value, (low, high))
     few = f"only {len(y)} test examples" if len(y) < MIN_EXAMPLES else ""
     return Information(
         entropy,
@@ -168,11 +170,11 @@ def _two_columns(answers: Array) -> Array:
     return answers if answers.ndim == 2 else np.stack([np.zeros(len(answers)), answers], axis=1)
 
 
-def _doubt_of_lower_bound(lower: Estimate) -> str:
+def _doubt_of_lower_bound(lower: Interval) -> str:
     return "the attack is overconfident: the bound is below 0" if lower.high < 0 else ""
 
 
-def _doubt_of_vclub(vclub: Estimate, lower: Estimate, log_q: Array, share: Array) -> str:
+def _doubt_of_vclub(vclub: Interval, lower: Interval, log_q: Array, share: Array) -> str:
     """A failure of the upper bound that can be detected; empty if there is none."""
     if vclub.value < lower.value - 1e-9:
         return "it is below the lower bound"

@@ -15,13 +15,14 @@ leaks in noise more often than stated.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, expit, logit, ndtri
 from scipy.stats import rankdata
+
+from graphveil.formats import Interval
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -33,28 +34,7 @@ RESAMPLES = 400
 DRAWS = 20_000
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A value and the ends of its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{100 * self.value:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
-
-    def covers(self, value: float) -> bool:
-        """Whether `value` lies in the interval."""
-        return self.low <= value <= self.high
-
-    @property
-    def half(self) -> float:
-        """Half the width of the interval."""
-        return (self.high - self.low) / 2
-
-
-def wilson(hits: float, count: int) -> Estimate:
+def wilson(hits: float, count: int) -> Interval:
     """A share of independent trials, with Wilson's interval.
 
     Args:
@@ -64,10 +44,10 @@ def wilson(hits: float, count: int) -> Estimate:
     share, z2 = hits / count, Z95**2
     centre = (share + z2 / (2 * count)) / (1 + z2 / count)
     half = Z95 / (1 + z2 / count) * np.sqrt(share * (1 - share) / count + z2 / (4 * count**2))
-    return Estimate(share, max(0.0, float(centre - half)), min(1.0, float(centre + half)))
+    return Interval(share, (max(0.0, float(centre - half)), min(1.0, float(centre + half))))
 
 
-def clopper_pearson(hits: int, count: int, tail: float = TAIL) -> Estimate:
+def clopper_pearson(hits: int, count: int, tail: float = TAIL) -> Interval:
     """A share of independent trials, with the exact interval of Clopper and Pearson.
 
     Args:
@@ -77,10 +57,10 @@ def clopper_pearson(hits: int, count: int, tail: float = TAIL) -> Estimate:
     """
     low = float(betaincinv(hits, count - hits + 1, tail)) if hits else 0.0
     high = float(betaincinv(hits + 1, count - hits, 1 - tail)) if hits < count else 1.0
-    return Estimate(hits / count, low, high)
+    return Interval(hits / count, (low, high))
 
 
-def share_difference(hits: tuple[int, int], count: tuple[int, int], tail: float = TAIL) -> Estimate:
+def share_difference(hits: tuple[int, int], count: tuple[int, int], tail: float = TAIL) -> Interval:
     """The share of a first sample minus the share of a second, independent one.
 
     Args:
@@ -92,10 +72,10 @@ def share_difference(hits: tuple[int, int], count: tuple[int, int], tail: float 
     value = one.value - other.value
     below = np.hypot(one.value - one.low, other.high - other.value)
     above = np.hypot(one.high - one.value, other.value - other.low)
-    return Estimate(value, value - float(below), value + float(above))
+    return Interval(value, (value - float(below), value + float(above)))
 
 
-def mean(values: Array, index: Integers | None = None) -> Estimate:
+def mean(values: Array, index: Integers | None = None) -> Interval:
     """The mean over examples, with a normal interval.
 
     Args:
@@ -104,11 +84,11 @@ def mean(values: Array, index: Integers | None = None) -> Estimate:
     """
     centre = float(values.mean())
     spread = Z95 * np.sqrt(_variance((values - centre) / len(values), index))
-    return Estimate(centre, centre - float(spread), centre + float(spread))
+    return Interval(centre, (centre - float(spread), centre + float(spread)))
 
 
 def upper_bound_over_all(
-    estimates: Sequence[Estimate], influences: Sequence[Array], index: Integers | None = None
+    estimates: Sequence[Interval], influences: Sequence[Array], index: Integers | None = None
 ) -> float:
     """A simultaneous upper bound: with 97.5 % confidence, none of the true values is above it.
 
@@ -131,7 +111,7 @@ def upper_bound_over_all(
 # ----- node secrets ---------------------------------------------------------------------------------------------------
 
 
-def accuracy(log_p: Array, y: Integers) -> Estimate:
+def accuracy(log_p: Array, y: Integers) -> Interval:
     """The share of examples whose most probable class is the true one.
 
     Args:
@@ -141,7 +121,7 @@ def accuracy(log_p: Array, y: Integers) -> Estimate:
     return wilson(float((log_p.argmax(axis=1) == y).sum()), len(y))
 
 
-def balanced_accuracy(log_p: Array, y: Integers) -> Estimate:
+def balanced_accuracy(log_p: Array, y: Integers) -> Interval:
     """The mean over the classes of their recall.
 
     The interval is a bootstrap within the classes. A recall of 0 or 1 is replaced there by Laplace's estimate, because
@@ -159,10 +139,10 @@ def balanced_accuracy(log_p: Array, y: Integers) -> Estimate:
     resampled = np.random.default_rng(0).binomial(size, smoothed, (RESAMPLES, len(classes))) / size
     low, high = np.quantile(resampled.mean(axis=1), [0.025, 0.975])
     value = float(share.mean())
-    return Estimate(value, min(float(low), value), max(float(high), value))
+    return Interval(value, (min(float(low), value), max(float(high), value)))
 
 
-def macro_f1(log_p: Array, y: Integers) -> Estimate:
+def macro_f1(log_p: Array, y: Integers) -> Interval:
     """The mean over the classes of F1 = 2 hits / (examples + predictions), with a bootstrap within the classes.
 
     Args:
@@ -180,13 +160,13 @@ def macro_f1(log_p: Array, y: Integers) -> Estimate:
         hits[:, c] = counts[:, named == c].sum(axis=1)
     f1 = (2 * hits / np.maximum(size + predictions, 1))[:, size > 0].mean(axis=1)
     low, high = np.quantile(f1[1:], [0.025, 0.975])
-    return Estimate(float(f1[0]), min(float(low), float(f1[0])), max(float(high), float(f1[0])))
+    return Interval(float(f1[0]), (min(float(low), float(f1[0])), max(float(high), float(f1[0]))))
 
 
 # ----- link secrets ---------------------------------------------------------------------------------------------------
 
 
-def auc(score: Array, y: Integers, pairs: Integers, tail: float = TAIL) -> Estimate:
+def auc(score: Array, y: Integers, pairs: Integers, tail: float = TAIL) -> Interval:
     """The area under the ROC curve: the share of (link, non-link) pairs in the right order; ties count half.
 
     Args:
@@ -199,13 +179,13 @@ def auc(score: Array, y: Integers, pairs: Integers, tail: float = TAIL) -> Estim
     if value in (0.0, 1.0):
         # the rule of three for an event that was not seen in n trials; with a smaller tail, more than three
         unseen = max(3.0, -np.log(2 * tail)) / min((y == 1).sum(), (y == 0).sum())
-        return Estimate(value, max(0.0, value - unseen), min(1.0, value + unseen))
+        return Interval(value, (max(0.0, value - unseen), min(1.0, value + unseen)))
     spread = ndtri(1 - tail) * np.sqrt(_variance(influence, pairs)) / (value * (1 - value))
     low, high = expit(logit(value) + np.array([-spread, spread]))
-    return Estimate(value, float(low), float(high))
+    return Interval(value, (float(low), float(high)))
 
 
-def auc_difference(score: Array, other: Array, y: Integers, pairs: Integers) -> Estimate:
+def auc_difference(score: Array, other: Array, y: Integers, pairs: Integers) -> Interval:
     """The AUC of one score minus the AUC of another for the same pairs.
 
     Args:
@@ -217,10 +197,10 @@ def auc_difference(score: Array, other: Array, y: Integers, pairs: Integers) -> 
     (value, influence), (other_value, other_influence) = placements(score, y), placements(other, y)
     difference = value - other_value
     spread = Z95 * float(np.sqrt(_variance(influence - other_influence, pairs)))
-    return Estimate(difference, difference - spread, difference + spread)
+    return Interval(difference, (difference - spread, difference + spread))
 
 
-def precision_and_rates(score: Array, y: Integers, pairs: Integers) -> dict[str, Estimate]:
+def precision_and_rates(score: Array, y: Integers, pairs: Integers) -> dict[str, Interval]:
     """The average precision, and the true-positive rate at 1 % and 0.1 % false positives if there are enough non-links.
 
     Args:
@@ -277,7 +257,7 @@ def _joint_errors(influences: Array, pairs: Integers | None) -> tuple[Array, Arr
     return np.sqrt(variance), covariance / np.outer(own, own)
 
 
-def _bootstrap(statistic: Callable[[Array, Array], Array], score: Array, y: Integers, widen: float) -> Estimate:
+def _bootstrap(statistic: Callable[[Array, Array], Array], score: Array, y: Integers, widen: float) -> Interval:
     """Resample links among links and non-links among non-links.
 
     Args:
@@ -307,11 +287,8 @@ def _bootstrap(statistic: Callable[[Array, Array], Array], score: Array, y: Inte
         resampled.append(value(weights))
     centre = float(value(np.ones((1, len(score))))[0])
     low, high = np.quantile(np.concatenate(resampled), [0.025, 0.975])
-    return Estimate(
-        centre,
-        max(0.0, centre - widen * max(centre - float(low), 0.0)),
-        min(1.0, centre + widen * max(float(high) - centre, 0.0)),
-    )
+    below, above = max(centre - float(low), 0.0), max(float(high) - centre, 0.0)
+    return Interval(centre, (max(0.0, centre - widen * below), min(1.0, centre + widen * above)))
 
 
 def _average_precision(true: Array, false: Array) -> Array:

@@ -25,6 +25,7 @@ from graphveil.auditing.secret import LinkSecret, NodeSecret, Secret, link_secre
 from graphveil.auditing.tasks import Effort, Task, run
 from graphveil.data import Split, check_graph, digest
 from graphveil.errors import GraphveilError, unknown
+from graphveil.formats.audit import Origin
 
 EXAMPLES_PER_CELL = 50
 """With this many known examples per cell of the table of distinct rows, the quick panel runs no learners on z."""
@@ -101,13 +102,13 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is give
         shape=shape_flags(rows, is_discrete(codes)),
         dropped=dropped,
         context=context,
-        origin={
-            "panel": attacks if isinstance(attacks, str) else "full" if attacks is None else "own",
-            "seed": seed,
-            "split": split.digest(),
-            "embeddings": rows_digest(rows),
-            "graphveil": graphveil.__version__,
-        },
+        origin=Origin(
+            panel=attacks if isinstance(attacks, str) else "full" if attacks is None else "own",
+            seed=seed,
+            split=split.digest(),
+            embeddings=rows_digest(rows),
+            graphveil=graphveil.__version__,
+        ),
         certificate=certificate,
         limits={} if certificate is None else limits_on_test(codes, attacked),
         map=None if attacks == "quick" else draw(attacked, rows, others.get("unprotected encoder"), seed),

@@ -12,22 +12,28 @@ from typing import Any
 
 import numpy as np
 import safetensors.numpy
+from msgspec.structs import replace
 
 from graphveil.auditing.attacks import CLASSES_AND_FEATURES, CLASSES_AND_LINKS, KNOWN_LINKS, WITH_FEATURES, Need
 from graphveil.auditing.context import Context
-from graphveil.auditing.finding import Finding, fully_informed, plain, ranked, strongest
-from graphveil.auditing.flags import Flag, audit_flags
+from graphveil.auditing.finding import Finding, fully_informed, ranked, strongest
+from graphveil.auditing.flags import audit_flags
 from graphveil.auditing.floor import class_scores, equal_classes_auc, floor_auc
 from graphveil.auditing.groups import Group, Partition, link_groups, node_groups, worst
-from graphveil.auditing.information import Information, information, mean_log_likelihood
-from graphveil.auditing.metrics import Estimate, upper_bound_over_all
+from graphveil.auditing.information import Information, Nats, information, mean_log_likelihood
+from graphveil.auditing.metrics import upper_bound_over_all
 from graphveil.auditing.secret import LinkSecret, NodeSecret, Secret
-from graphveil.auditing.verdict import Verdict, audit_reasons, audit_verdict
-from graphveil.codes import NOT_COVERED, Certificate
+from graphveil.auditing.verdict import audit_reasons, audit_verdict
+from graphveil.codes import Certificate
 from graphveil.errors import GraphveilError
-from graphveil.files import blame_the_disk, check_target, making, sealed, write_atomically, write_json
+from graphveil.files import check_output_file, create_folder, report_write_errors, write_atomically
+from graphveil.formats import Interval
+from graphveil.formats import audit as formats
+from graphveil.formats.audit import AuditRecord, Flag, Further, Map, Origin, Verdict
+from graphveil.formats.store import write_sealed
 
-SCHEMA = "graphveil/audit/4"
+NO_ORIGIN = Origin(panel="full", seed=0, split="", embeddings="", graphveil="")
+"""Of an audit that was not made by `graphveil.audit`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +60,10 @@ class Audit:
     shape: Sequence[Flag] = ()
     dropped: Sequence[str] = ()
     context: Context = field(default_factory=Context)
-    origin: Mapping[str, Any] = field(default_factory=dict)
+    origin: Origin = NO_ORIGIN
     certificate: Certificate | None = None
     limits: Mapping[str, float] = field(default_factory=dict)
-    map: Mapping[str, Any] | None = None
+    map: Map | None = None
     partitions: Sequence[Partition] = ()
 
     # ----- attacks on z alone -----------------------------------------------------------------------------------------
@@ -148,7 +154,7 @@ class Audit:
         return self._holding("graph")
 
     @cached_property
-    def excess_with_graph(self) -> Estimate | None:
+    def excess_with_graph(self) -> Interval | None:
         """What z adds to the public graph: the accuracy with z minus that of the strongest attack without z."""
         return _difference(self.with_graph, self._control("public graph"))
 
@@ -165,7 +171,7 @@ class Audit:
         return strongest(alone) if alone else None
 
     @cached_property
-    def excess_with_features(self) -> Estimate | None:
+    def excess_with_features(self) -> Interval | None:
         """What z adds to the features: accuracy or AUC with z minus that of the strongest attack without z."""
         return _difference(self.with_features, self.features_alone)
 
@@ -175,7 +181,7 @@ class Audit:
         return self._control(CLASSES_AND_FEATURES)
 
     @cached_property
-    def excess_over_classes(self) -> Estimate | None:
+    def excess_over_classes(self) -> Interval | None:
         """The AUC with z and the features minus that with the true classes and the features."""
         return _difference(self.with_features, self.classes_and_features)
 
@@ -190,7 +196,7 @@ class Audit:
         return self._control(KNOWN_LINKS)
 
     @cached_property
-    def excess_with_links(self) -> Estimate | None:
+    def excess_with_links(self) -> Interval | None:
         """What z adds to the known links: the AUC with z minus that of the strongest attack without z."""
         return _difference(self.with_links, self.links_alone)
 
@@ -200,7 +206,7 @@ class Audit:
         return self._control(CLASSES_AND_LINKS)
 
     @cached_property
-    def links_excess_over_classes(self) -> Estimate | None:
+    def links_excess_over_classes(self) -> Interval | None:
         """The AUC with z and the known links minus that with the true classes and the known links."""
         return _difference(self.with_links, self.classes_and_links)
 
@@ -212,7 +218,7 @@ class Audit:
         return self.context.utility is not None and self.context.utility.name != "links"
 
     @cached_property
-    def floor(self) -> Estimate | None:
+    def floor(self) -> Interval | None:
         """The attack value that a perfect utility implies by itself.
 
         For links, it is the AUC of the best rule on the true classes of both nodes. For a node secret, it is the
@@ -224,7 +230,7 @@ class Audit:
         return None if alone is None else alone.headline
 
     @cached_property
-    def equal_classes(self) -> Estimate | None:
+    def equal_classes(self) -> Interval | None:
         """For links, the AUC of comparing two true classes for equality; the rule of `floor` knows more."""
         return equal_classes_auc(self.secret) if isinstance(self.secret, LinkSecret) else None
 
@@ -252,51 +258,52 @@ class Audit:
 
     # ----- files ------------------------------------------------------------------------------------------------------
 
+    def record(self) -> AuditRecord:
+        """As it stands in audit.json."""
+        best, told, joint, floor = self.strongest, self.information, self.context.joint, self.floor
+        balanced, matched, worst = self.most_balanced, self.class_matched, self.worst_group
+        value, ci = best.headline.value, best.headline.ci
+        return AuditRecord(
+            origin=self.origin,
+            secret=self.secret.name,
+            verdict=self.verdict,
+            leak_reasons=self.leak_reasons,
+            chance=self.secret.chance,
+            strongest=formats.Strongest(value=value, ci=ci, attack=best.attack, metric=best.metric, upper=self.upper),
+            worst_group=None if worst is None else worst.record(),
+            certificate=self.certificate,
+            certificate_on_test=dict(self.limits) or None,
+            balanced=_further(
+                balanced, None if balanced is None else balanced.balanced, self.balanced_chance, "balanced_accuracy"
+            ),
+            class_matched=_further(matched, None if matched is None else matched.matched, 0.5, "class_matched_auc"),
+            with_public_graph=self._with_more(self.with_graph, self.excess_with_graph),
+            with_features=self._with_more(self.with_features, self.excess_with_features),
+            with_links=self._with_more(self.with_links, self.excess_with_links),
+            floor=None if floor is None else formats.Floor(value=floor.value, ci=floor.ci, excess=value - floor.value),
+            joint_adversary=None if joint is None else formats.JointAdversary(joint, value - joint),
+            mutual_information=formats.Information("nats", told.entropy, _nats(told.lower), _nats(told.vclub)),
+            attacks=tuple(finding.record() for finding in self.findings),
+            controls={
+                name: tuple(finding.record() for finding in ranked(found)) for name, found in self.controls.items()
+            },
+            groups=tuple(group.record() for group in self.groups),
+            flags=self.flags,
+            dropped=tuple(self.dropped),
+            notes=(*self.context.notes, *self.secret.notes),
+            test_examples=len(self.secret.test.y),
+            map=self.map,
+        )
+
     def to_dict(self) -> dict[str, Any]:
-        """The content of audit.json."""
-        nats, floor, matched, balanced = self.information, self.floor, self.class_matched, self.most_balanced
-        return {
-            "schema": SCHEMA,
-            "origin": dict(self.origin),
-            "secret": self.secret.name,
-            "verdict": self.verdict,
-            "leak_reasons": list(self.leak_reasons),
-            "chance": self.secret.chance,
-            "strongest": {"attack": self.strongest.attack, "metric": self.strongest.metric}
-            | plain(self.strongest.headline)
-            | {"upper": self.upper},
-            "worst_group": self.worst_group and self.worst_group.to_dict(),
-            "certificate": _certificate_entry(self.certificate),
-            "certificate_on_test": dict(self.limits) or None,
-            "balanced": balanced
-            and {"attack": balanced.attack, "chance": self.balanced_chance} | plain(balanced.balanced),
-            "class_matched": matched and matched.matched and {"attack": matched.attack} | plain(matched.matched),
-            "with_public_graph": _with_more_entry(self.with_graph, self.excess_with_graph),
-            "with_features": _with_more_entry(self.with_features, self.excess_with_features),
-            "with_links": _with_more_entry(self.with_links, self.excess_with_links),
-            "floor": floor and plain(floor) | {"excess": self.excess},
-            "joint_adversary": None if self.gap is None else {"value": self.context.joint, "gap": self.gap},
-            "mutual_information": {
-                "unit": "nats",
-                "entropy": nats.entropy,
-                "lower_bound": plain(nats.lower.estimate) | {"doubt": nats.lower.doubt or None},
-                "vclub": plain(nats.vclub.estimate) | {"doubt": nats.vclub.doubt or None},
-            },
-            "attacks": [finding.summary() for finding in self.findings],
-            "controls": {
-                "guessing": {"metric": self.strongest.metric, "value": self.secret.chance},
-                **{
-                    name: [finding.summary() for finding in ranked(findings)]
-                    for name, findings in self.controls.items()
-                },
-            },
-            "groups": [group.to_dict() for group in self.groups],
-            "flags": [{"name": flag.name, "sentence": flag.sentence} for flag in self.flags],
-            "dropped": list(self.dropped),
-            "notes": [*self.context.notes, *self.secret.notes],
-            "test_examples": len(self.secret.test.y),
-            "map": self.map,
-        }
+        """As plain JSON values."""
+        return self.record().to_dict()
+
+    def _with_more(self, finding: Finding | None, excess: Interval | None) -> Further | None:
+        """An attack that holds more than z, and what z adds for it."""
+        if finding is None:
+            return None
+        return _further(finding, finding.headline, self.secret.chance, finding.metric, excess)
 
     def save(self, path: str | Path) -> None:
         """Write audit.json, and the raw answers to audit.answers.safetensors beside it.
@@ -314,14 +321,14 @@ class Audit:
                     if (answers := getattr(finding.answers, part)) is not None:
                         arrays[f"{subject}/{finding.attack}/{part}"] = np.ascontiguousarray(answers)
         raw = safetensors.numpy.save(arrays)
-        content = sealed(self.to_dict() | {"answers_sha256": hashlib.sha256(raw).hexdigest()})
+        record = replace(self.record(), answers_sha256=hashlib.sha256(raw).hexdigest())
         for file in (path, answers_file):
-            with blame_the_disk(file):
-                check_target(file)
-        with blame_the_disk(path), making(path.parent):  # both files or none
+            with report_write_errors(file):
+                check_output_file(file)
+        with report_write_errors(path), create_folder(path.parent):  # both files or none
             write_atomically(answers_file, lambda temporary: temporary.write_bytes(raw))
             try:
-                write_json(path, content)
+                write_sealed(path, record)
             except BaseException:
                 answers_file.unlink(missing_ok=True)
                 raise
@@ -344,21 +351,17 @@ def answers_beside(path: Path) -> Path:
     return path.with_name(f"{path.stem}.answers.safetensors")
 
 
-def _difference(finding: Finding | None, other: Finding | None) -> Estimate | None:
+def _difference(finding: Finding | None, other: Finding | None) -> Interval | None:
     return None if finding is None or other is None else finding.minus(other)
 
 
-def _certificate_entry(certificate: Certificate | None) -> dict[str, Any] | None:
-    """The certificate with all its sentences, so that the file can be read without graphveil."""
-    if certificate is None:
+def _further(
+    finding: Finding | None, one: Interval | None, chance: float, metric: str, excess: Interval | None = None
+) -> Further | None:
+    if finding is None or one is None:
         return None
-    sentences = {"sentence": certificate.sentence, "rows": [list(row) for row in certificate.rows()]}
-    return certificate.to_dict() | sentences | {"not_covered": [list(row) for row in NOT_COVERED]}
+    return Further(value=one.value, ci=one.ci, attack=finding.attack, metric=metric, chance=chance, excess=excess)
 
 
-def _with_more_entry(finding: Finding | None, excess: Estimate | None) -> dict[str, Any] | None:
-    """An attack that holds more than z, and what z adds for it."""
-    if finding is None:
-        return None
-    headline = {"attack": finding.attack, "metric": finding.metric} | plain(finding.headline)
-    return headline | {"excess": excess and plain(excess)}
+def _nats(one: Nats) -> formats.Nats:
+    return formats.Nats(value=one.estimate.value, ci=one.estimate.ci, warning=one.doubt or None)

@@ -152,7 +152,7 @@ def _certificate(audit: Audit) -> list[tuple[str, str]]:
     """The main rows of the certificate, and its limit on the test part."""
     if audit.certificate is None:
         return []
-    lines = [(f"certificate: {name}", text) for name, text in audit.certificate.rows() if name in CERTIFICATE_ROWS]
+    lines = [(f"certificate: {name}", text) for name, text in audit.certificate.rows if name in CERTIFICATE_ROWS]
     limit = audit.limits.get(audit.strongest.metric)
     if limit is not None:
         where = f"On the {len(audit.secret.test.y):,} test {_examples(audit)}"

@@ -4,14 +4,15 @@ An audit *leaks* if any value is significantly above its reference. It is *flagg
 out *protected*. Otherwise it is *protected*.
 """
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from scipy.stats import norm
 
 from graphveil.auditing.finding import METRICS, Finding, signed
 from graphveil.auditing.groups import KINDS, MEASURES, judged
-from graphveil.auditing.metrics import Estimate
 from graphveil.auditing.secret import LinkSecret
+from graphveil.formats import Interval
+from graphveil.formats.audit import Verdict
 
 if TYPE_CHECKING:
     from graphveil.auditing.result import Audit
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 SIDE_COMPARISONS = 4
 """Comparisons besides those of z alone: with the public graph, the features, the known links, and by group. They share
 one error of 2.5 %."""
-
-Verdict = Literal["leaks", "protected", "flagged"]
 
 
 def audit_verdict(audit: "Audit") -> Verdict:
@@ -109,20 +108,20 @@ def _worst_group(audit: "Audit") -> list[str]:
     ]
 
 
-def _corrected_low(estimate: Estimate, comparisons: int) -> float:
+def _corrected_low(estimate: Interval, comparisons: int) -> float:
     """The lower bound of an interval, widened so that `comparisons` of them share an error of 2.5 % (Bonferroni)."""
     widened = norm.ppf(1 - 0.025 / comparisons) / norm.ppf(0.975)
     return float(estimate.value - widened * (estimate.value - estimate.low))
 
 
-def _adds(finding: Finding, excess: Estimate, chance: float) -> bool:
+def _adds(finding: Finding, excess: Interval, chance: float) -> bool:
     """Whether z adds something for an attacker who holds more than z."""
     return _corrected_low(excess, SIDE_COMPARISONS) > 0.0 and finding.headline.low > chance
 
 
-def _above(attack: str, metric: str, estimate: Estimate, reference: float) -> str:
+def _above(attack: str, metric: str, estimate: Interval, reference: float) -> str:
     return f"{attack}: {metric} {estimate} is above {100 * reference:.1f}"
 
 
-def _z_adds(finding: Finding, excess: Estimate, held: str) -> str:
+def _z_adds(finding: Finding, excess: Interval, held: str) -> str:
     return f"{finding.attack}: z adds {signed(excess)} points to {held}"

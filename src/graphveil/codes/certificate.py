@@ -4,12 +4,19 @@
 two releases into one code, whose certificate covers both. `NOT_COVERED` lists what no certificate covers.
 """
 
-from graphveil.codes.classes import ClassCalibration, ClassCertificate, Stratum, WorstCode, class_certificate
-from graphveil.codes.links import LinkCalibration, LinkCertificate, link_certificate
+from graphveil.codes.classes import class_certificate
+from graphveil.codes.links import link_certificate
 from graphveil.codes.tables import joint
 from graphveil.codes.words import NOT_COVERED
-
-Certificate = ClassCertificate | LinkCertificate
+from graphveil.formats.certificate import (
+    Certificate,
+    ClassCalibration,
+    ClassCertificate,
+    LinkCalibration,
+    LinkCertificate,
+    Stratum,
+    WorstCode,
+)
 
 __all__ = [
     "NOT_COVERED",

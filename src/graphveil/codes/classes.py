@@ -10,10 +10,9 @@ Nodes with the same code cannot be distinguished, so an attacker who treats them
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from scipy.stats import random_table
 
 from graphveil.codes.measures import (
@@ -26,180 +25,14 @@ from graphveil.codes.measures import (
     majority_share,
 )
 from graphveil.codes.tables import Integers, class_table, code_sizes
-from graphveil.codes.words import at_most, confident, percent
+from graphveil.codes.words import NOT_COVERED, at_most, confident, percent
 from graphveil.errors import GraphveilError
+from graphveil.formats.certificate import ClassCalibration, ClassCertificate, Stratum, WorstCode
 
 MAX_CELLS = 20_000_000
 """Cells of the largest table of codes and classes."""
 CHANCE_TABLES = 200
 """Random tables with the same margins, for the mean values by chance; fewer if the table is large."""
-
-
-@dataclass(frozen=True)
-class WorstCode:
-    """The code with the largest share of one class; of several such codes, the one with the most nodes.
-
-    Args:
-        code: the code.
-        likely_class: its most frequent class.
-        share: of that class among the nodes of the code with a known class.
-        nodes: with this code and a known class.
-    """
-
-    code: int
-    likely_class: int
-    share: float
-    nodes: int
-
-
-@dataclass(frozen=True)
-class Stratum:
-    """The best accuracy among the nodes with one value of a column, for attackers who know that value.
-
-    Args:
-        column: the name of the column.
-        value: the value.
-        nodes: with this value and a known class.
-        share: of these nodes among all with a known class.
-        majority: share of the largest class among these nodes.
-        accuracy: of the best rule from code to class among these nodes.
-    """
-
-    column: str
-    value: int
-    nodes: int
-    share: float
-    majority: float
-    accuracy: float
-
-
-@dataclass(frozen=True)
-class ClassCalibration:
-    """The second statement, from the calibration nodes.
-
-    Args:
-        nodes: calibration nodes with a known class.
-        accuracy: of the best rule on these nodes.
-        accuracy_limit: upper limit of the accuracy on nodes like these.
-        balanced_limit: the same of the balanced accuracy.
-    """
-
-    nodes: int
-    accuracy: float
-    accuracy_limit: float
-    balanced_limit: float
-
-
-@dataclass(frozen=True)
-class ClassCertificate:
-    """What the codes of a release can reveal about a class of its nodes; information is in nats.
-
-    Args:
-        secret: the name of the class.
-        nodes: number of released nodes.
-        known: number of nodes with a known class; only these are counted.
-        codes: number of codes in use.
-        classes: number of classes that occur.
-        smallest_code: number of nodes with the rarest code.
-        majority: share of the largest class, which is the chance level.
-        accuracy: of the best rule from code to class.
-        accuracy_by_chance: mean accuracy of the best rule for codes unrelated to the classes.
-        balanced_accuracy: of the best rule for it.
-        balanced_guessing: its chance level, one over the number of classes.
-        information: the mutual information I(code; class).
-        information_by_chance: its mean for codes unrelated to the classes.
-        entropy: of the class.
-        maximal_leakage: log of the factor by which the codes raise the probability of a correct guess (Issa, Wagner and
-            Kamath, 2020).
-        worst: the code with the largest share of one class.
-        bits_per_node: upper bound on what the code of a node reveals about any secret: log2 of the codes in use.
-        confidence: of the second statement.
-        calibration: the second statement; None without calibration nodes.
-        strata: the best accuracy by the values of columns.
-    """
-
-    secret: str
-    nodes: int
-    known: int
-    codes: int
-    classes: int
-    smallest_code: int
-    majority: float
-    accuracy: float
-    accuracy_by_chance: float
-    balanced_accuracy: float
-    balanced_guessing: float
-    information: float
-    information_by_chance: float
-    entropy: float
-    maximal_leakage: float
-    worst: WorstCode
-    bits_per_node: float
-    confidence: float
-    calibration: ClassCalibration | None
-    strata: tuple[Stratum, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return asdict(self) | {"strata": [asdict(stratum) for stratum in self.strata]}
-
-    @property
-    def sentence(self) -> str:
-        """Both statements."""
-        return f"{self._this_release} {self._other_nodes}"
-
-    def rows(self) -> list[tuple[str, str]]:
-        """The certificate as (name, sentence), in the order of display."""
-        worst = self.worst
-        rows = [
-            ("this release", self._this_release),
-            ("other nodes", self._other_nodes),
-            ("chance", f"Codes unrelated to the classes would allow {percent(self.accuracy_by_chance)} on average."),
-            (
-                "balanced accuracy",
-                f"At most {at_most(self.balanced_accuracy)} on average over the {self.classes} classes; the chance"
-                f" level is {percent(self.balanced_guessing)}.",
-            ),
-            (
-                "information",
-                f"{self.information:.3f} of {self.entropy:.3f} nats; codes unrelated to the classes have"
-                f" {self.information_by_chance:.3f} on average. Maximal leakage: {self.maximal_leakage:.3f} nats.",
-            ),
-            (
-                "worst code",
-                f"{at_most(worst.share)} of the {worst.nodes:,} nodes with code {worst.code} are of class"
-                f" {worst.likely_class}. The rarest code has {self.smallest_code:,} nodes.",
-            ),
-            ("any secret", f"At most {self.bits_per_node:.2f} bits per node, from {self.codes:,} codes in use."),
-        ]
-        for stratum in self.strata:
-            rows.append(
-                (
-                    f"{stratum.column} = {stratum.value}",
-                    f"At most {at_most(stratum.accuracy)} of {stratum.nodes:,} nodes ({percent(stratum.share)} of all);"
-                    f" the chance level is {percent(stratum.majority)}.",
-                )
-            )
-        return rows
-
-    @property
-    def _this_release(self) -> str:
-        noun = "label" if self.secret == "labels" else self.secret
-        return (
-            f"An attacker who sees only the released codes, with any method, predicts the {noun} of at most"
-            f" {at_most(self.accuracy)} of these {self.known:,} nodes correctly; the chance level is"
-            f" {percent(self.majority)}."
-        )
-
-    @property
-    def _other_nodes(self) -> str:
-        if self.calibration is None:
-            return "There are no calibration nodes, so the certificate makes no statement about other nodes."
-        return (
-            f"{confident(self.confidence)} the share is at most {at_most(self.calibration.accuracy_limit)}, and at most"
-            f" {at_most(self.calibration.balanced_limit)} on average over the classes"
-            f" ({self.calibration.nodes:,} calibration nodes)."
-        )
 
 
 def class_certificate(
@@ -227,7 +60,7 @@ def class_certificate(
     counts = table[:, present]
     accuracy_by_chance, information_by_chance = _by_chance(counts)
     balanced = best_balanced_accuracy(counts)
-    return ClassCertificate(
+    counted = ClassCertificate(
         secret=secret,
         nodes=len(codes),
         known=int(counts.sum()),
@@ -252,6 +85,65 @@ def class_certificate(
             class_table(codes[calibration], y[calibration], len(sizes), num_classes)[:, present], confidence
         ),
         strata=tuple(_strata(codes, y, table.shape, strata or {})),
+        sentence="",
+        rows=(),
+        not_covered=NOT_COVERED,
+    )
+    sentence = f"{_this_release(counted)} {_other_nodes(counted)}"
+    return replace(counted, sentence=sentence, rows=tuple(_rows(counted)))
+
+
+def _rows(one: ClassCertificate) -> list[tuple[str, str]]:
+    """The certificate as (name, sentence), in the order of display."""
+    worst = one.worst
+    rows = [
+        ("this release", _this_release(one)),
+        ("other nodes", _other_nodes(one)),
+        ("chance", f"Codes unrelated to the classes would allow {percent(one.accuracy_by_chance)} on average."),
+        (
+            "balanced accuracy",
+            f"At most {at_most(one.balanced_accuracy)} on average over the {one.classes} classes; the chance"
+            f" level is {percent(one.balanced_guessing)}.",
+        ),
+        (
+            "information",
+            f"{one.information:.3f} of {one.entropy:.3f} nats; codes unrelated to the classes have"
+            f" {one.information_by_chance:.3f} on average. Maximal leakage: {one.maximal_leakage:.3f} nats.",
+        ),
+        (
+            "worst code",
+            f"{at_most(worst.share)} of the {worst.nodes:,} nodes with code {worst.code} are of class"
+            f" {worst.likely_class}. The rarest code has {one.smallest_code:,} nodes.",
+        ),
+        ("any secret", f"At most {one.bits_per_node:.2f} bits per node, from {one.codes:,} codes in use."),
+    ]
+    for stratum in one.strata:
+        rows.append(
+            (
+                f"{stratum.column} = {stratum.value}",
+                f"At most {at_most(stratum.accuracy)} of {stratum.nodes:,} nodes ({percent(stratum.share)} of all);"
+                f" the chance level is {percent(stratum.majority)}.",
+            )
+        )
+    return rows
+
+
+def _this_release(one: ClassCertificate) -> str:
+    noun = "label" if one.secret == "labels" else one.secret
+    return (
+        f"An attacker who sees only the released codes, with any method, predicts the {noun} of at most"
+        f" {at_most(one.accuracy)} of these {one.known:,} nodes correctly; the chance level is"
+        f" {percent(one.majority)}."
+    )
+
+
+def _other_nodes(one: ClassCertificate) -> str:
+    if one.calibration is None:
+        return "There are no calibration nodes, so the certificate makes no statement about other nodes."
+    return (
+        f"{confident(one.confidence)} the share is at most {at_most(one.calibration.accuracy_limit)}, and at most"
+        f" {at_most(one.calibration.balanced_limit)} on average over the classes"
+        f" ({one.calibration.nodes:,} calibration nodes)."
     )
 
 

@@ -4,126 +4,18 @@ As for a node secret, no attack is trained, and there are two statements: one ab
 one about other nodes, with 95 % confidence. `link_auc` defines and computes the AUCs.
 """
 
-from dataclasses import asdict, dataclass
-from typing import Any
-
 import numpy as np
+from msgspec.structs import replace
 
 from graphveil.codes.link_auc import calibrated_auc, chance_auc, matched_aucs, release_auc
 from graphveil.codes.measures import link_information
 from graphveil.codes.tables import Integers, cell_pairs, code_sizes, link_cells
-from graphveil.codes.words import at_most, confident
+from graphveil.codes.words import NOT_COVERED, at_most, confident
 from graphveil.errors import GraphveilError
+from graphveil.formats.certificate import LinkCalibration, LinkCertificate
 
 MIN_CALIBRATION_LINKS = 20
 """With fewer calibration links there is no statement about other nodes."""
-
-
-@dataclass(frozen=True)
-class LinkCalibration:
-    """The second statement, from the calibration links.
-
-    Args:
-        links: number of calibration links.
-        auc: of the best score, for the calibration links and all non-links.
-        auc_limit: its upper limit for nodes like these.
-        resampled_links: number of links in a resample; fewer than the release has if these are too many.
-    """
-
-    links: int
-    auc: float
-    auc_limit: float
-    resampled_links: int
-
-
-@dataclass(frozen=True)
-class LinkCertificate:
-    """What the codes of a release can reveal about its links.
-
-    Args:
-        nodes: number of released nodes.
-        links: number of links.
-        nonlinks: number of non-links.
-        codes: number of codes in use.
-        smallest_code: number of nodes with the rarest code.
-        auc: of the best score of two codes.
-        auc_by_chance: its mean for codes that are permuted among the nodes.
-        class_matched_auc: the AUC against class-matched non-links; None if no classes are known.
-        within_class_auc: the same for attackers who know the classes of both nodes.
-        information: the evidence J for a link, in nats.
-        bits_per_node: upper bound on what the code of a node reveals about any secret: log2 of the codes in use.
-        confidence: of the second statement.
-        calibration: the second statement; None with too few calibration links.
-        secret: "links".
-    """
-
-    nodes: int
-    links: int
-    nonlinks: int
-    codes: int
-    smallest_code: int
-    auc: float
-    auc_by_chance: float
-    class_matched_auc: float | None
-    within_class_auc: float | None
-    information: float
-    bits_per_node: float
-    confidence: float
-    calibration: LinkCalibration | None
-    secret: str = "links"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return asdict(self)
-
-    @property
-    def sentence(self) -> str:
-        """Both statements."""
-        return f"{self._this_release} {self._other_nodes}"
-
-    def rows(self) -> list[tuple[str, str]]:
-        """The certificate as (name, sentence), in the order of display."""
-        rows = [
-            ("this release", self._this_release),
-            ("other nodes", self._other_nodes),
-            (
-                "chance",
-                f"Codes unrelated to the links would allow an AUC of {100 * self.auc_by_chance:.1f} on average.",
-            ),
-        ]
-        if self.class_matched_auc is not None and self.within_class_auc is not None:
-            rows.append(
-                (
-                    "links beyond classes",
-                    f"Against non-links between the same classes the AUC is at most {at_most(self.class_matched_auc)},"
-                    f" and at most {at_most(self.within_class_auc)} for attackers who know the classes.",
-                )
-            )
-        rows += [
-            ("information", f"{self.information:.3f} nats of evidence for a link, on average over the links."),
-            ("rarest code", f"{self.smallest_code:,} nodes."),
-            ("any secret", f"At most {self.bits_per_node:.2f} bits per node, from {self.codes:,} codes in use."),
-        ]
-        return rows
-
-    @property
-    def _this_release(self) -> str:
-        return (
-            "An attacker who sees only the released codes, with any method, ranks a link above a non-link in at most"
-            f" {at_most(self.auc)} of cases (AUC over {self.links:,} links and {self.nonlinks:,} non-links); the chance"
-            " level is 50.0 %."
-        )
-
-    @property
-    def _other_nodes(self) -> str:
-        if self.calibration is None:
-            return "There are too few calibration links for a statement about other nodes."
-        limit = self.calibration
-        sampled = f", resampled with {limit.resampled_links:,} links" if limit.resampled_links < self.links else ""
-        return (
-            f"{confident(self.confidence)} the AUC is at most {at_most(limit.auc_limit)}"
-            f" ({limit.links:,} calibration links{sampled})."
-        )
 
 
 def link_certificate(
@@ -152,7 +44,8 @@ def link_certificate(
     matched = None if y is None else matched_aucs(codes, pairs, y)
     chosen = np.arange(pairs.shape[1]) if calibration is None else calibration
     used = int((sizes > 0).sum())
-    return LinkCertificate(
+    counted = LinkCertificate(
+        secret="links",
         nodes=len(codes),
         links=pairs.shape[1],
         nonlinks=total - pairs.shape[1],
@@ -168,6 +61,56 @@ def link_certificate(
         calibration=None
         if len(chosen) < MIN_CALIBRATION_LINKS
         else LinkCalibration(len(chosen), *calibrated_auc(codes, pairs, chosen, confidence, seed)),
+        sentence="",
+        rows=(),
+        not_covered=NOT_COVERED,
+    )
+    sentence = f"{_this_release(counted)} {_other_nodes(counted)}"
+    return replace(counted, sentence=sentence, rows=tuple(_rows(counted)))
+
+
+def _rows(one: LinkCertificate) -> list[tuple[str, str]]:
+    """The certificate as (name, sentence), in the order of display."""
+    rows = [
+        ("this release", _this_release(one)),
+        ("other nodes", _other_nodes(one)),
+        (
+            "chance",
+            f"Codes unrelated to the links would allow an AUC of {100 * one.auc_by_chance:.1f} on average.",
+        ),
+    ]
+    if one.class_matched_auc is not None and one.within_class_auc is not None:
+        rows.append(
+            (
+                "links beyond classes",
+                f"Against non-links between the same classes the AUC is at most {at_most(one.class_matched_auc)},"
+                f" and at most {at_most(one.within_class_auc)} for attackers who know the classes.",
+            )
+        )
+    rows += [
+        ("information", f"{one.information:.3f} nats of evidence for a link, on average over the links."),
+        ("rarest code", f"{one.smallest_code:,} nodes."),
+        ("any secret", f"At most {one.bits_per_node:.2f} bits per node, from {one.codes:,} codes in use."),
+    ]
+    return rows
+
+
+def _this_release(one: LinkCertificate) -> str:
+    return (
+        "An attacker who sees only the released codes, with any method, ranks a link above a non-link in at most"
+        f" {at_most(one.auc)} of cases (AUC over {one.links:,} links and {one.nonlinks:,} non-links); the chance"
+        " level is 50.0 %."
+    )
+
+
+def _other_nodes(one: LinkCertificate) -> str:
+    if one.calibration is None:
+        return "There are too few calibration links for a statement about other nodes."
+    limit = one.calibration
+    sampled = f", resampled with {limit.resampled_links:,} links" if limit.resampled_links < one.links else ""
+    return (
+        f"{confident(one.confidence)} the AUC is at most {at_most(limit.auc_limit)}"
+        f" ({limit.links:,} calibration links{sampled})."
     )
 
 

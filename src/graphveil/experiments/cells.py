@@ -23,7 +23,9 @@ from graphveil.data.splits.split import draw_split
 from graphveil.errors import GraphveilError
 from graphveil.experiments.peers import PEERS, Task
 from graphveil.experiments.spec import Source
-from graphveil.files import is_sealed, read_json, sealed, write_json
+from graphveil.formats.audit import Map
+from graphveil.formats.experiment import CellRecord, CellSecret, CellWithFeatures, CertifiedCell, Curves, Rounds
+from graphveil.formats.store import read_sealed, write_sealed
 from graphveil.runs.audit import utility_of
 from graphveil.training.history import numbered
 from graphveil.training.recipes import Adversary, default_recipe
@@ -31,8 +33,6 @@ from graphveil.veil import ALGORITHM, Veil, versions
 
 if TYPE_CHECKING:
     from graphveil.experiments.cell_embeddings import Trained
-
-SCHEMA = "graphveil/cell/6"
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Cell:
     @property
     def key(self) -> str:
         """A hash of the training, the audit, and the versions of both."""
-        return _hash([SCHEMA, REVISION, self.training_key, self.panel, made_with()])
+        return _hash([CellRecord.SCHEMA, REVISION, self.training_key, self.panel, made_with()])
 
     @property
     def training_key(self) -> str:
@@ -171,13 +171,13 @@ def made_with() -> dict[str, str]:
     return versions() | {name: version(name) for name in ("scikit-learn", "scipy")}
 
 
-def read_result(cell: Cell, folder: Path) -> dict[str, Any] | None:
+def read_result(cell: Cell, folder: Path) -> CellRecord | None:
     """Read the result of a cell; None if its file is missing, incomplete, edited or of another cell."""
     try:
-        result: dict[str, Any] = read_json(cell.file(folder))
-        return result if is_sealed(result) and result["key"] == cell.key else None
-    except (OSError, ValueError, KeyError, TypeError):
+        result = read_sealed(cell.file(folder), CellRecord)
+    except (OSError, ValueError):
         return None
+    return result if result.key == cell.key else None
 
 
 def finish(trained: "Trained", folder: Path) -> None:
@@ -187,55 +187,59 @@ def finish(trained: "Trained", folder: Path) -> None:
     split = cell.parts(graph)
     utility = utility_of(cell.utility, score.utility, graph, split)
     effort = Effort(cache=folder / "controls")
-    audits = {}
+    secrets = {}
     for number, joint in enumerate(score.secrets):
         context = Context(joint.value, utility)
         found = audit(trained.z, graph, split, joint.secret, cell.panel, cell.seed, None, context, effort)
-        audits[joint.secret] = summary(found) | {
-            "joint_rounded": joint.rounded,
-            "history": {name: curves[numbered(name, number)] for name in ("adversary", "probe")},
-            "map": draw(found.secret, trained.z) if cell.seed == 0 else None,
-        }
-    kept = {"utility": utility.value, "utility_chance": utility.chance}
-    rounds = {name: curves[name] for name in ("round", "utility")}
-    write_result(cell, folder, kept | {"history": rounds, "secrets": audits})
+        own = [tuple(curves[numbered(name, number)]) for name in ("adversary", "probe")]
+        drawn = draw(found.secret, trained.z) if cell.seed == 0 else None
+        secrets[joint.secret] = summary(found, joint.rounded, Curves(*own), drawn)
+    record = CellRecord(
+        key=cell.key,
+        cell=asdict(cell),
+        versions=made_with(),
+        utility=utility.value,
+        utility_chance=utility.chance,
+        history=Rounds(tuple(at for at in curves["round"] if at is not None), tuple(curves["utility"])),
+        secrets=secrets,
+    )
+    write_sealed(cell.file(folder), record)
 
 
-def summary(found: Audit) -> dict[str, Any]:
-    """The values of an audit that the tables use."""
+def summary(found: Audit, joint_rounded: float, history: Curves, drawn: Map | None) -> CellSecret:
+    """The values of an audit that the tables and the report need."""
     matched, balanced = found.class_matched, found.most_balanced
-    return {
-        "joint": found.context.joint,
-        "fresh": found.strongest.headline.value,
-        "fresh_attack": found.strongest.attack,
-        "attacks": {finding.attack: finding.headline.value for finding in found.findings},
-        "chance": found.secret.chance,
-        "floor": found.floor.value if found.floor else None,
-        "equal_classes": found.equal_classes.value if found.equal_classes else None,
-        "class_matched": matched.matched.value if matched and matched.matched else None,
-        "balanced": balanced.balanced.value if balanced else None,
-        "certificate": _certified(found.certificate),
-        "with_features": _with_features(found),
-        "flags": [flag.name for flag in found.flags if flag.name != "not the full panel"],
-    }
+    return CellSecret(
+        joint=found.context.joint,
+        fresh=found.strongest.headline.value,
+        fresh_attack=found.strongest.attack,
+        attacks={finding.attack: finding.headline.value for finding in found.findings},
+        chance=found.secret.chance,
+        floor=found.floor.value if found.floor else None,
+        equal_classes=found.equal_classes.value if found.equal_classes else None,
+        class_matched=matched.matched.value if matched and matched.matched else None,
+        balanced=balanced.balanced.value if balanced else None,
+        certificate=_certified(found.certificate),
+        with_features=_with_features(found),
+        flags=tuple(flag.name for flag in found.flags if flag.name != "not the full panel"),
+        joint_rounded=joint_rounded,
+        history=history,
+        map=drawn,
+    )
 
 
-def _certified(certificate: Certificate | None) -> dict[str, float | None] | None:
+def _certified(certificate: Certificate | None) -> CertifiedCell | None:
     """The best accuracy or AUC of any rule on this release, its chance level, and the limit for other nodes."""
     if certificate is None:
         return None
-    limit: float | None = None
     if isinstance(certificate, LinkCertificate):
-        if certificate.calibration is not None:
-            limit = certificate.calibration.auc_limit
-        matched = certificate.class_matched_auc
-        return {"best": certificate.auc, "guessing": 0.5, "limit": limit, "class_matched": matched}
-    if certificate.calibration is not None:
-        limit = certificate.calibration.accuracy_limit
-    return {"best": certificate.accuracy, "guessing": certificate.majority, "limit": limit, "class_matched": None}
+        limit = None if certificate.calibration is None else certificate.calibration.auc_limit
+        return CertifiedCell(certificate.auc, 0.5, limit, certificate.class_matched_auc)
+    limit = None if certificate.calibration is None else certificate.calibration.accuracy_limit
+    return CertifiedCell(certificate.accuracy, certificate.majority, limit, None)
 
 
-def _with_features(found: Audit) -> dict[str, Any] | None:
+def _with_features(found: Audit) -> CellWithFeatures | None:
     """The strongest attack on z and the features, the same without z, and with the true classes in place of z.
 
     None for the quick panel, which has no such attacks.
@@ -244,17 +248,11 @@ def _with_features(found: Audit) -> dict[str, Any] | None:
     if attack is None or alone is None or adds is None:
         return None
     classes, over = found.classes_and_features, found.excess_over_classes
-    return {
-        "attack": attack.attack,
-        "value": attack.headline.value,
-        "alone": alone.headline.value,
-        "z_adds": adds.value,
-        "true_classes": classes.headline.value if classes else None,
-        "over_true_classes": over.value if over else None,
-    }
-
-
-def write_result(cell: Cell, folder: Path, found: dict[str, Any]) -> None:
-    """Write the result of a cell with a digest of its content, which reveals later edits."""
-    result = {"schema": SCHEMA, "key": cell.key, "cell": asdict(cell), "versions": made_with(), **found}
-    write_json(cell.file(folder), sealed(result))
+    return CellWithFeatures(
+        attack=attack.attack,
+        value=attack.headline.value,
+        alone=alone.headline.value,
+        z_adds=adds.value,
+        true_classes=classes.headline.value if classes else None,
+        over_true_classes=over.value if over else None,
+    )

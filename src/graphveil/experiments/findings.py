@@ -120,7 +120,7 @@ def _unprotected(rows: Sequence[Row]) -> str:
 
 def _protocol(rows: Sequence[Row]) -> str:
     """How many protected results of the paper each variant reproduces by the paper's own protocol."""
-    judged = [row for row in _defaults(rows) if row.paper and row.utility.half is not None]
+    judged = [row for row in _defaults(rows) if row.paper and row.utility.ci is not None]
     if not judged:
         return ""
     reproduced = {

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from graphveil.experiments.render import markdown_table, percent, with_half
 from graphveil.experiments.spec import Experiment
-from graphveil.experiments.tables import Mean, Row
+from graphveil.experiments.tables import Row
+from graphveil.formats import Interval
 
 HEADING = "Main results"
 PROBLEMS = {"table2": "P1: links kept, labels hidden", "table3": "P2: labels kept, links hidden"}
@@ -158,11 +159,11 @@ def _hides_links(row: Row | None) -> dict[str, str]:
     }
 
 
-def _fresh(row: Row | None) -> Mean | None:
+def _fresh(row: Row | None) -> Interval | None:
     return None if row is None else row.fresh
 
 
-def _certificate(row: Row | None) -> tuple[Mean | None, Mean | None, Mean | None, Mean | None]:
+def _certificate(row: Row | None) -> tuple[Interval | None, Interval | None, Interval | None, Interval | None]:
     """The values best, excess, limit and class_matched of a certificate."""
     if row is None or row.certified is None:
         return None, None, None, None
@@ -180,7 +181,7 @@ def _below(row: Row | None, target: float | None) -> str:
     return "" if row is None or target is None else _above(target, row.utility.value)
 
 
-def _within(mean: Mean | None, limit: float | None) -> str:
+def _within(mean: Interval | None, limit: float | None) -> str:
     if mean is None or limit is None:
         return ""
     above = _above(mean.value, limit)
@@ -195,7 +196,7 @@ def _above(value: float, limit: float) -> str:
     return "less than 0.1" if points == "0.0" else points
 
 
-def _signed(mean: Mean | None) -> str:
+def _signed(mean: Interval | None) -> str:
     if mean is None:
         return ""
     half = f" ± {percent(mean.half)}" if mean.half else ""

@@ -5,7 +5,8 @@ import io
 import re
 from collections.abc import Sequence
 
-from graphveil.experiments.tables import Mean, Row
+from graphveil.experiments.tables import Row
+from graphveil.formats import Interval
 
 COLUMNS = ("variant", "graph", "encoder", "lambda", "seeds")
 WITHOUT_PAPER = ("utility", "utility: chance level", "joint adversary")
@@ -37,7 +38,7 @@ def brief(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
         The titles of the columns, and one list of strings for each row.
     """
 
-    def with_paper(ours: Mean, paper: float | None) -> str:
+    def with_paper(ours: Interval, paper: float | None) -> str:
         return with_half(ours) + ("" if paper is None else f" ({percent(paper)})")
 
     if not has_paper(rows):
@@ -166,13 +167,17 @@ def comma_separated(rows: Sequence[Row]) -> str:
     head += ["paper_utility", "paper_secret"] * papers
     writer.writerow([*head, *heads, "utility_chance", "chance", "flagged", *(["verdict"] * papers)])
     for one in rows:
-        means = [getattr(one, name) for name in numbers.values()]
-        values = [value for mean in means for value in ((mean.value, mean.low, mean.high) if mean else (None,) * 3)]
+        values = [value for name in numbers.values() for value in _three(getattr(one, name))]
         first = [one.variant, one.dataset, one.encoder, one.secret, one.tradeoff, *([one.epsilon] * peers), one.seeds]
         printed = one.paper or (None, None)
         last = [one.utility_chance, one.chance, one.flagged]
         writer.writerow([*first, *(printed * papers), *values, *last, *([one.verdict] * papers)])
     return out.getvalue()
+
+
+def _three(mean: Interval | None) -> tuple[float | None, float | None, float | None]:
+    """The value and the ends of its interval; None where there are none."""
+    return (None, None, None) if mean is None else (mean.value, *(mean.ci or (None, None)))
 
 
 def latex(rows: Sequence[Row], title: str) -> str:
@@ -233,14 +238,14 @@ def percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f}"
 
 
-def with_half(mean: Mean | None) -> str:
+def with_half(mean: Interval | None) -> str:
     """A mean in percent ± half of its 95 % interval, if it has one; the empty string for None."""
     if mean is None:
         return ""
     return percent(mean.value) + (f" ± {percent(mean.half)}" if mean.half else "")
 
 
-def _difference(mean: Mean, paper: float | None) -> str:
+def _difference(mean: Interval, paper: float | None) -> str:
     return "" if paper is None else f"{100 * (mean.value - paper):+.1f}"
 
 

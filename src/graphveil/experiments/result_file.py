@@ -1,23 +1,24 @@
 """The results of an experiment as one JSON file, from which the report is made."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from graphveil.experiments.cells import Cell, made_with
 from graphveil.experiments.spec import Experiment, papers_attacker
 from graphveil.experiments.tables import Row
-
-SCHEMA = "graphveil/experiment/2"
+from graphveil.formats import experiment as formats
+from graphveil.formats.experiment import CellRecord, ExperimentRecord, Failed, Hidden, History
 
 
 def experiment_record(
     name: str,
     experiment: Experiment,
     rows: Sequence[Row],
-    results: Sequence[Sequence[Mapping[str, Any]]],
+    results: Sequence[Sequence[CellRecord]],
     failed: Sequence[tuple[Cell, str]],
-) -> dict[str, Any]:
+    selection: Mapping[str, Any],
+) -> ExperimentRecord:
     """The content of the file: configuration, failures, and all rows with what the report draws of the first seed.
 
     Args:
@@ -26,29 +27,32 @@ def experiment_record(
         rows: its rows.
         results: for each row, the saved results of its seeds.
         failed: the cells that failed, with their error messages.
+        selection: the part of the experiment that was run.
     """
     shown = []
     for row, of_seeds in zip(rows, results, strict=True):
-        first, audit = of_seeds[0], of_seeds[0]["secrets"][row.secret]
-        drawn = audit["map"] if row in _worth_a_picture(rows, row) else None
-        points = drawn and drawn["after"] | {"class": drawn["class"], "names": drawn["names"]}
-        history = first["history"] | audit["history"]
-        shown.append(asdict(row) | {"verdict": row.verdict, "history": history, "map": points})
-    return {
-        "schema": SCHEMA,
-        "name": name,
-        "title": experiment.title,
-        "utility": experiment.utility,
-        "metric": _metric(experiment.utility),
-        "secrets": [
-            {"secret": secret, "metric": _metric(secret), "papers_attacker": papers_attacker(secret)}
-            for secret in experiment.secrets
-        ],
-        "versions": made_with(),
-        "config": asdict(experiment) | {"source": experiment.source and experiment.source.digest},  # without the path
-        "failed": [{"cell": str(cell), "fault": fault} for cell, fault in failed],
-        "rows": shown,
-    }
+        first, secret = of_seeds[0], of_seeds[0].secrets[row.secret]
+        rounds, curves = first.history, secret.history
+        shown.append(
+            formats.Row(
+                **{one.name: getattr(row, one.name) for one in fields(row)},
+                verdict=row.verdict,
+                history=History(rounds.round, rounds.utility, curves.adversary, curves.probe),
+                map=secret.map if row in _worth_a_picture(rows, row) else None,
+            )
+        )
+    return ExperimentRecord(
+        name=name,
+        title=experiment.title,
+        utility=experiment.utility,
+        metric=_metric(experiment.utility),
+        secrets=tuple(Hidden(secret, _metric(secret), papers_attacker(secret)) for secret in experiment.secrets),
+        versions=made_with(),
+        config=asdict(experiment) | {"source": experiment.source and experiment.source.digest},  # without the path
+        failed=tuple(Failed(str(cell), fault) for cell, fault in failed),
+        rows=tuple(shown),
+        selection=dict(selection),
+    )
 
 
 def _metric(target: str) -> str:

@@ -9,9 +9,10 @@ from graphveil.data import load
 from graphveil.data.graph import undirected_pairs
 from graphveil.errors import unknown
 from graphveil.experiments.render import simple_tables
-from graphveil.files import check_place, write_json, write_text
+from graphveil.files import check_output_folder, write_text
+from graphveil.formats.experiment import TableRecord
+from graphveil.formats.store import write
 
-SCHEMA = "graphveil/table/1"
 TITLE = "Table 1: the graphs"
 
 COLUMNS = ("graph", "nodes: paper", "here", "edges: paper", "distinct links here", "features", "here", "labels", "here")
@@ -31,7 +32,7 @@ def table1(out: Path, datasets: list[str] | None = None) -> list[list[str]]:
     for name in datasets or ():
         if name not in printed:
             raise unknown("dataset", name, printed)
-    check_place(out, ("cells", "table1.json"))
+    check_output_folder(out, ("cells", "table1.json"))
     rows = []
     for name, paper in printed.items():
         if datasets is not None and name not in datasets:
@@ -46,5 +47,5 @@ def table1(out: Path, datasets: list[str] | None = None) -> list[list[str]]:
         rows.append([name, *(f"{count:,}" for key in here for count in (paper[key], here[key]))])
     for suffix, text in simple_tables(COLUMNS, rows, TITLE).items():
         write_text(out / f"table1.{suffix}", text)
-    write_json(out / "table1.json", {"schema": SCHEMA, "title": TITLE, "columns": COLUMNS, "rows": rows})
+    write(out / "table1.json", TableRecord(TITLE, COLUMNS, tuple(map(tuple, rows))))
     return rows

@@ -4,75 +4,24 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
 from scipy.stats import t as student
 
 from graphveil.experiments.spec import Experiment, papers_attacker
-
-Verdict = Literal["reproduced", "better", "not reproduced", ""]
+from graphveil.formats import Interval
+from graphveil.formats.experiment import (
+    CellRecord,
+    CellWithFeatures,
+    Certified,
+    CertifiedCell,
+    Verdict,
+    WithFeatures,
+)
 
 UTILITY_MARGIN = {"unprotected": 0.01, "protected": 0.02}
 SECRET_MARGIN = 0.03
 WIDEST = 0.05
 """Half-width of an interval over seeds above which its mean does not decide a verdict."""
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean over seeds with its 95 % interval.
-
-    Args:
-        value: the mean.
-        low: the lower end of the interval; None for a single seed.
-        high: the upper end of the interval; None for a single seed.
-    """
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def half(self) -> float | None:
-        """Half of the width of the interval; None for a single seed."""
-        return None if self.low is None or self.high is None else (self.high - self.low) / 2
-
-
-@dataclass(frozen=True)
-class Certified:
-    """The certificate, as means over seeds.
-
-    Args:
-        best: accuracy or AUC of the best rule on the release.
-        excess: `best` minus the chance level.
-        limit: the upper bound of `best` for other nodes, with 95 % confidence; None without a calibration part.
-        class_matched: the best class-matched AUC on the release; None for a secret other than links.
-    """
-
-    best: Mean
-    excess: Mean
-    limit: Mean | None = None
-    class_matched: Mean | None = None
-
-
-@dataclass(frozen=True)
-class WithFeatures:
-    """Attacks on z and the features, as means over seeds.
-
-    Args:
-        value: accuracy or AUC of the strongest attack.
-        alone: the same of the strongest of these attacks without z.
-        z_adds: `value` minus `alone`.
-        true_classes: AUC of the strongest of these attacks with the true classes in place of z; None for a secret other
-            than links.
-        over_true_classes: `value` minus `true_classes`.
-    """
-
-    value: Mean
-    alone: Mean
-    z_adds: Mean
-    true_classes: Mean | None = None
-    over_true_classes: Mean | None = None
 
 
 @dataclass(frozen=True)
@@ -110,11 +59,11 @@ class Row:
     secret: str
     tradeoff: float | None
     seeds: int
-    utility: Mean
-    protocol: Mean
-    fresh: Mean
+    utility: Interval
+    protocol: Interval
+    fresh: Interval
     fresh_attack: str
-    finer: Mean | None
+    finer: Interval | None
     utility_chance: float
     chance: float
     floor: float | None
@@ -133,7 +82,7 @@ class Row:
     @property
     def verdict(self) -> Verdict:
         """The worse of the verdicts on utility and secret, by their intervals; empty if the intervals do not decide."""
-        if self.paper is None or self.utility.half is None or self.protocol.half is None:
+        if self.paper is None or self.utility.ci is None or self.protocol.ci is None:
             return ""
         unprotected = self.variant == "unprotected"
         margin = UTILITY_MARGIN["unprotected" if unprotected else "protected"]
@@ -149,7 +98,7 @@ def row(
     experiment: Experiment,
     key: tuple[str, str, str, float],
     secret: str,
-    results: Sequence[dict[str, Any]],
+    results: Sequence[CellRecord],
     judge: bool = True,
 ) -> Row:
     """Aggregate the saved results of all seeds to a row.
@@ -163,15 +112,15 @@ def row(
     """
     variant, dataset, encoder, level = key
     is_peer = variant in experiment.peers
-    audits = [result["secrets"][secret] for result in results]
+    audits = [result.secrets[secret] for result in results]
     if variant == "unprotected":
-        protocol = [one["attacks"][papers_attacker(secret)] for one in audits]
+        protocol = [one.attacks[papers_attacker(secret)] for one in audits]
     else:
-        protocol = [one["joint_rounded"] for one in audits]
+        protocol = [one.joint_rounded for one in audits]
         if secret == "links":
             protocol = [max(value, 1 - value) for value in protocol]
-    floor = _over_all([one["floor"] for one in audits])
-    equal = _over_all([one["equal_classes"] for one in audits])
+    floor = _over_all([one.floor for one in audits])
+    equal = _over_all([one.equal_classes for one in audits])
     return Row(
         variant=variant,
         dataset=dataset,
@@ -179,72 +128,70 @@ def row(
         secret=secret,
         tradeoff=None if is_peer else level,
         seeds=len(results),
-        utility=over_seeds([result["utility"] for result in results]),
+        utility=over_seeds([result.utility for result in results]),
         protocol=over_seeds(protocol),
-        fresh=over_seeds([one["fresh"] for one in audits]),
-        fresh_attack=statistics.mode(one["fresh_attack"] for one in audits),
-        finer=_over_all([one["class_matched" if secret == "links" else "balanced"] for one in audits]),
-        utility_chance=statistics.fmean(result["utility_chance"] for result in results),
-        chance=statistics.fmean(one["chance"] for one in audits),
+        fresh=over_seeds([one.fresh for one in audits]),
+        fresh_attack=statistics.mode(one.fresh_attack for one in audits),
+        finer=_over_all([one.class_matched if secret == "links" else one.balanced for one in audits]),
+        utility_chance=statistics.fmean(result.utility_chance for result in results),
+        chance=statistics.fmean(one.chance for one in audits),
         floor=None if floor is None else floor.value,
-        flagged=statistics.fmean(bool(one["flags"]) for one in audits),
+        flagged=statistics.fmean(bool(one.flags) for one in audits),
         paper=experiment.paper(variant, dataset, encoder) if judge and not is_peer else None,
         equal_classes=None if equal is None else equal.value,
-        certified=_certified([one["certificate"] for one in audits]),
-        with_features=_with_features([one["with_features"] for one in audits]),
+        certified=_certified([one.certificate for one in audits]),
+        with_features=_with_features([one.with_features for one in audits]),
         epsilon=level if is_peer else None,
     )
 
 
-def _certified(found: Sequence[dict[str, Any] | None]) -> Certified | None:
+def _certified(found: Sequence[CertifiedCell | None]) -> Certified | None:
     every = [one for one in found if one is not None]
     if len(every) < len(found):
         return None
     return Certified(
-        best=over_seeds([one["best"] for one in every]),
-        excess=over_seeds([one["best"] - one["guessing"] for one in every]),
-        limit=_over_all([one["limit"] for one in every]),
-        class_matched=_over_all([one["class_matched"] for one in every]),
+        best=over_seeds([one.best for one in every]),
+        excess=over_seeds([one.best - one.guessing for one in every]),
+        limit=_over_all([one.limit for one in every]),
+        class_matched=_over_all([one.class_matched for one in every]),
     )
 
 
-def _with_features(found: Sequence[dict[str, Any] | None]) -> WithFeatures | None:
+def _with_features(found: Sequence[CellWithFeatures | None]) -> WithFeatures | None:
     every = [one for one in found if one is not None]
     if len(every) < len(found):
         return None
     return WithFeatures(
-        value=over_seeds([one["value"] for one in every]),
-        alone=over_seeds([one["alone"] for one in every]),
-        z_adds=over_seeds([one["z_adds"] for one in every]),
-        true_classes=_over_all([one["true_classes"] for one in every]),
-        over_true_classes=_over_all([one["over_true_classes"] for one in every]),
+        value=over_seeds([one.value for one in every]),
+        alone=over_seeds([one.alone for one in every]),
+        z_adds=over_seeds([one.z_adds for one in every]),
+        true_classes=_over_all([one.true_classes for one in every]),
+        over_true_classes=_over_all([one.over_true_classes for one in every]),
     )
 
 
-def _over_all(values: Sequence[float | None]) -> Mean | None:
+def _over_all(values: Sequence[float | None]) -> Interval | None:
     """The mean over seeds; None if the value is missing for a seed."""
     every = [value for value in values if value is not None]
     return over_seeds(every) if len(every) == len(values) else None
 
 
-def over_seeds(values: Sequence[float]) -> Mean:
+def over_seeds(values: Sequence[float]) -> Interval:
     """The mean over seeds and its 95 % interval by Student's t; a single seed has no interval."""
     centre = statistics.fmean(values)
     if len(values) < 2:
-        return Mean(centre)
+        return Interval(centre)
     half = float(student.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))
-    return Mean(centre, centre - half, centre + half)
+    return Interval(centre, (centre - half, centre + half))
 
 
-def _judge(ours: Mean, paper: float, margin: float) -> Verdict:
+def _judge(ours: Interval, paper: float, margin: float) -> Verdict:
     """Compare an interval with the paper's value minus a margin.
 
     *Better*: the whole interval is above the paper's value. *Reproduced* or *not reproduced*: the whole interval is on
     one side of the margin. If the margin is inside the interval, the mean decides, unless the interval is too wide. A
     result whose interval contains the paper's value is never called not reproduced.
     """
-    assert ours.low is not None
-    assert ours.high is not None
     if ours.low > paper:
         return "better"
     if ours.low >= paper - margin:
@@ -258,8 +205,6 @@ def _judge(ours: Mean, paper: float, margin: float) -> Verdict:
     return "" if ours.high >= paper else "not reproduced"
 
 
-def _times(mean: Mean, sign: int) -> Mean:
-    assert mean.low is not None
-    assert mean.high is not None
+def _times(mean: Interval, sign: int) -> Interval:
     low, high = sorted((sign * mean.low, sign * mean.high))
-    return Mean(sign * mean.value, low, high)
+    return Interval(sign * mean.value, (low, high))

@@ -17,10 +17,9 @@ from jinja2 import Environment, StrictUndefined, Template
 from graphveil.auditing.finding import METRICS
 from graphveil.codes import NOT_COVERED
 from graphveil.codes.words import at_most
-from graphveil.errors import GraphveilError
+from graphveil.formats import Interval
 from graphveil.release.certified import Certified
 from graphveil.release.evidence import Evidence
-from graphveil.reporting.checks import Fields, Interval
 
 LONGEST = 1000
 """Maximum number of characters of a string on the card."""
@@ -44,31 +43,29 @@ def card(evidence: Evidence, formats: Sequence[str], pseudonymous: bool) -> str:
         formats: the names of the released formats.
         pseudonymous: whether ids were replaced by pseudonyms.
     """
-    record = Fields.of(dict(evidence.record), "run.json")
-    try:
-        config, scores = (Fields.of(record.content.get(name), name) for name in ("config", "scores"))
-        metric = scores.text("utility_metric")
-        unknown, embedded = (record.inner(name) or Fields({}, name) for name in ("unknown", "embedded"))
-        facts = {
-            "nodes": len(evidence.embeddings.z),
-            "channels": evidence.embeddings.z.shape[1],
-            "utility": config.text("utility"),
-            "kept": scores.share("utility"),
-            "kept_metric": METRICS.get(metric, metric),
-            "kept_chance": scores.share("utility_chance"),
-            "encoder": config.text("encoder"),
-            "objective": config.text("objective"),
-            "tradeoff": config.number("tradeoff"),
-            "seed": config.content.get("seed"),
-            "message_edges": record.text("message_edges"),
-            "versions": {str(name): str(version) for name, version in record.content.get("versions", {}).items()},
-            "embedded": "embedded" in record.content,
-            "not_recorded": embedded.texts("not_recorded"),
-            "warnings": [warning.partition(": ")[0].rstrip(".") for warning in embedded.texts("warnings")],
-            "unknown": {name: unknown.number(name) for name in unknown.content},
-        }
-    except (ValueError, AttributeError) as error:
-        raise GraphveilError(f"the record of the run is invalid ({error}): train the run again.") from error
+    record = evidence.record
+    config, scores, embedded = record.config, record.scores, record.embedded
+    metric = scores.utility_metric or ""
+    facts = {
+        "nodes": len(evidence.embeddings.z),
+        "channels": evidence.embeddings.z.shape[1],
+        "utility": config.utility,
+        "kept": scores.utility,
+        "kept_metric": METRICS.get(metric, metric),
+        "kept_chance": scores.utility_chance,
+        "encoder": config.encoder,
+        "objective": config.objective,
+        "tradeoff": config.tradeoff,
+        "seed": config.seed,
+        "message_edges": record.message_edges,
+        "versions": record.versions,
+        "embedded": embedded is not None,
+        "not_recorded": () if embedded is None else embedded.not_recorded,
+        "warnings": []
+        if embedded is None
+        else [warning.partition(": ")[0].rstrip(".") for warning in embedded.warnings],
+        "unknown": record.unknown,
+    }
     return _template().render(
         **facts,
         audits=evidence.audits,

@@ -1,4 +1,4 @@
-"""The values of a certificate that a release states, from the plain form in which an audit stores it.
+"""The values of a certificate that a release states.
 
 The card names neither the worst code nor its class, because this would show attackers which nodes to attack.
 """
@@ -6,7 +6,7 @@ The card names neither the worst code nor its class, because this would show att
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphveil.reporting.checks import Fields
+from graphveil.formats.certificate import Certificate, ClassCertificate, LinkCertificate
 
 
 @dataclass(frozen=True)
@@ -55,78 +55,39 @@ class Certified:
         return [bound for bound in self.bounds if bound.limited and bound.value > limit]
 
 
-def read_certificate(fields: Fields, secret: str) -> Certified:
-    """Read the plain form of a certificate, with its sentence.
-
-    Raises:
-        ValueError: says what is wrong with the content.
-    """
-    if fields.text("secret") != secret:
-        raise ValueError(f"{fields.place} is for {fields.text('secret')[:80]!r}")
-    sentence = fields.text("sentence")
-    if not sentence:
-        raise ValueError(f"{fields.place}.sentence is missing")
+def certified(certificate: Certificate) -> Certified:
+    """The values of a certificate that the card states."""
     return Certified(
-        secret=secret,
-        sentence=sentence,
-        bounds=_link_bounds(fields) if secret == "links" else _class_bounds(fields),
-        confidence=_share(fields, "confidence"),
-        codes=_count(fields, "codes"),
-        smallest_code=_count(fields, "smallest_code"),
-        bits=_number(fields, "bits_per_node"),
+        secret=certificate.secret,
+        sentence=certificate.sentence,
+        bounds=_link_bounds(certificate) if isinstance(certificate, LinkCertificate) else _class_bounds(certificate),
+        confidence=certificate.confidence,
+        codes=certificate.codes,
+        smallest_code=certificate.smallest_code,
+        bits=certificate.bits_per_node,
     )
 
 
-def _class_bounds(fields: Fields) -> list[Bound]:
-    calibration = fields.inner("calibration")
-    worst = fields.inner("worst") or Fields({}, f"{fields.place}.worst")
-    majority = _share(fields, "majority")
+def _class_bounds(one: ClassCertificate) -> list[Bound]:
+    limits = (
+        (None, None) if one.calibration is None else (one.calibration.accuracy_limit, one.calibration.balanced_limit)
+    )
     return [
-        Bound("accuracy", _share(fields, "accuracy"), majority, _limit(calibration, "accuracy_limit"), limited=True),
-        Bound(
-            "balanced accuracy",
-            _share(fields, "balanced_accuracy"),
-            _share(fields, "balanced_guessing"),
-            _limit(calibration, "balanced_limit"),
-            limited=True,
-        ),
+        Bound("accuracy", one.accuracy, one.majority, limits[0], limited=True),
+        Bound("balanced accuracy", one.balanced_accuracy, one.balanced_guessing, limits[1], limited=True),
         *(
-            Bound(
-                f"accuracy among the nodes with {stratum.text('column')} {_count(stratum, 'value')}",
-                _share(stratum, "accuracy"),
-                _share(stratum, "majority"),
-            )
-            for stratum in fields.objects("strata")
+            Bound(f"accuracy among the nodes with {stratum.column} {stratum.value}", stratum.accuracy, stratum.majority)
+            for stratum in one.strata
         ),
-        Bound("accuracy among the nodes with one code (worst code)", _share(worst, "share"), majority),
+        Bound("accuracy among the nodes with one code (worst code)", one.worst.share, one.majority),
     ]
 
 
-def _link_bounds(fields: Fields) -> list[Bound]:
-    bounds = [Bound("AUC", _share(fields, "auc"), 0.5, _limit(fields.inner("calibration"), "auc_limit"), limited=True)]
-    if (matched := fields.share("class_matched_auc")) is not None:
-        bounds.append(Bound("class-matched AUC", matched, 0.5, limited=True))
-    if (within := fields.share("within_class_auc")) is not None:
-        bounds.append(Bound("class-matched AUC for attackers who know the classes", within, 0.5))
+def _link_bounds(one: LinkCertificate) -> list[Bound]:
+    limit = None if one.calibration is None else one.calibration.auc_limit
+    bounds = [Bound("AUC", one.auc, 0.5, limit, limited=True)]
+    if one.class_matched_auc is not None:
+        bounds.append(Bound("class-matched AUC", one.class_matched_auc, 0.5, limited=True))
+    if one.within_class_auc is not None:
+        bounds.append(Bound("class-matched AUC for attackers who know the classes", one.within_class_auc, 0.5))
     return bounds
-
-
-def _limit(calibration: Fields | None, name: str) -> float | None:
-    return None if calibration is None else _share(calibration, name)
-
-
-def _number(fields: Fields, name: str) -> float:
-    if (value := fields.number(name)) is None:
-        raise ValueError(f"{fields.place}.{name} is missing")
-    return value
-
-
-def _share(fields: Fields, name: str) -> float:
-    _number(fields, name)
-    value = fields.share(name)
-    assert value is not None
-    return value
-
-
-def _count(fields: Fields, name: str) -> int:
-    return int(_number(fields, name))

@@ -7,20 +7,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from graphveil.auditing.embeddings import check_embeddings, rows_digest
 from graphveil.auditing.finding import METRICS
 from graphveil.auditing.groups import KINDS, MEASURES
-from graphveil.auditing.result import SCHEMA
 from graphveil.errors import GraphveilError, unknown
-from graphveil.files import is_sealed, read_json
-from graphveil.release.certified import Bound, Certified, read_certificate
+from graphveil.formats import Interval
+from graphveil.formats.audit import FURTHER, AuditRecord
+from graphveil.formats.run import RunRecord, read_run
+from graphveil.formats.store import read_sealed, reason
+from graphveil.release.certified import Bound, Certified, certified
 from graphveil.release.codes import codes_of
 from graphveil.release.joint import Joint, joint_certificates, released_by
 from graphveil.release.ledger import NodeCodes, Released, read_ledger
-from graphveil.reporting.checks import Fields, Interval
-from graphveil.reporting.findings import BESIDE
 from graphveil.runs.folder import Embeddings, RunFolder, ids_digest
 
 TOO_FEW = "too few examples"
@@ -180,7 +179,7 @@ class Evidence:
         joint: what this release reveals together with earlier ones, None without earlier ones.
     """
 
-    record: Mapping[str, Any]
+    record: RunRecord
     embeddings: Embeddings
     audits: Mapping[str, Audited | None]
     limits: Limits
@@ -207,21 +206,16 @@ def gather(run: Path, limits: Limits, released_before: Sequence[Path] = (), root
         root: the folder of the graph's raw files, which are read if there are earlier releases.
     """
     folder = RunFolder(run)
-    record = folder.record()
-    try:
-        secrets = Fields.of(record["config"], "config").texts("secrets")
-    except ValueError as error:
-        raise GraphveilError(
-            f"the record of {run} does not name its secrets ({error}): train the run again."
-        ) from error
+    record = read_run(run)
+    secrets = record.config.secrets
     for name in limits.of:
         if name not in secrets:
             raise unknown("secret of --max-leak", name, secrets)
     embeddings = folder.embeddings()
-    embeddings = replace(embeddings, signs=folder.link_signs(record["config"], embeddings.z.shape[1]))
+    embeddings = replace(embeddings, signs=folder.link_signs(record.config.to_dict(), embeddings.z.shape[1]))
     sha = rows_digest(check_embeddings(embeddings.z, len(embeddings.z)))
     audits, objections = dict[str, Audited | None](), list[str]()
-    if record.get("ids_digest") != ids_digest(embeddings.ids):
+    if record.ids_digest != ids_digest(embeddings.ids):
         objections.append("the ids in embeddings.parquet differ from those of the run, or are in another order")
     found = codes_of(embeddings.z)
     codes = NodeCodes.of(embeddings.ids, found.numbers) if found.are_few else None
@@ -235,13 +229,12 @@ def gather(run: Path, limits: Limits, released_before: Sequence[Path] = (), root
         except FileNotFoundError:
             audits[secret] = audit = None
             objections.append(f"the secret {secret!r} has not been audited")
-        except (OSError, ValueError, OverflowError) as error:
+        except (OSError, ValueError) as error:
             audits[secret] = audit = None
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            objections.append(f"the audit of {secret!r} cannot be read ({reason})")
-        certified = None if joint is None else joint.certificates.get(secret)
+            objections.append(f"the audit of {secret!r} cannot be read ({reason(error)})")
+        together = None if joint is None else joint.certificates.get(secret)
         if audit is not None:
-            objections += _against(audit, sha, record["split_digest"], limits.limit(secret), certified)
+            objections += _against(audit, sha, record.split_digest, limits.limit(secret), together)
     return Evidence(record, embeddings, audits, limits, objections, codes, joint)
 
 
@@ -251,62 +244,46 @@ def read_audit(file: Path, secret: str) -> Audited:
     Raises:
         ValueError: says what is wrong with the content, without the name of the file.
     """
-    fields = Fields.of(read_json(file), "")
-    if fields.content.get("schema") != SCHEMA:
-        raise ValueError(f"its schema is not {SCHEMA}")
-    if not is_sealed(fields.content):
-        raise ValueError("it was changed after it was written")
-    if fields.text("secret") != secret:
-        raise ValueError(f"it is the audit of {fields.text('secret')[:80]!r}")
-    best, origin, joint = (fields.inner(name) for name in ("strongest", "origin", "joint_adversary"))
-    if best is None or origin is None or (reading := best.as_reading()) is None:
-        raise ValueError("the result of the strongest attack is missing")
-    if (upper := best.share("upper")) is None:
-        raise ValueError("the upper bound over all attacks is missing")
-    holding_more = ("with_public_graph", "with_features", "with_links")
-    guessing = {"class_matched": 0.5, **dict.fromkeys(holding_more, fields.share("chance"))}
-    beside = [
-        Beside(said, read, guessing[name] if name in guessing else inner.share("chance"), name in LIMITED)
-        for name, said in BESIDE.items()
-        if (inner := fields.inner(name)) is not None and (read := inner.as_reading()) is not None
-    ]
-    attacks = [
-        Attacked(found.text("attack"), read) for found in fields.objects("attacks") if (read := found.as_reading())
-    ]
+    record = read_sealed(file, AuditRecord)
+    if record.secret != secret:
+        raise ValueError(f"it is the audit of {record.secret[:80]!r}")
+    if record.certificate is not None and record.certificate.secret != secret:
+        raise ValueError(f"certificate.secret is {record.certificate.secret[:80]!r}")
+    best, joint = record.strongest, record.joint_adversary
     return Audited(
         secret=secret,
-        verdict=fields.text("verdict", ("leaks", "protected", "flagged")),
-        attack=best.text("attack"),
-        metric=METRICS[best.text("metric", list(METRICS))],
-        reading=reading,
-        upper=max(upper, reading.high),
-        worst_group=_worst_group(fields),
-        chance=fields.share("chance"),
-        floor=fields.reading("floor"),
-        joint=None if joint is None else joint.share("value"),
-        beside=beside,
-        flags=[(flag.text("name"), flag.text("sentence")) for flag in fields.objects("flags")],
-        attacks=sorted(attacks, key=lambda found: -found.reading.value),
-        leak_reasons=fields.texts("leak_reasons"),
-        panel=origin.text("panel"),
-        examples=int(fields.number("test_examples") or 0),
-        embeddings=origin.text("embeddings"),
-        split=origin.text("split"),
-        certificate=None if (inner := fields.inner("certificate")) is None else read_certificate(inner, secret),
+        verdict=record.verdict,
+        attack=best.attack,
+        metric=METRICS[best.metric],
+        reading=best,
+        upper=max(best.upper, best.high),
+        worst_group=_worst_group(record),
+        chance=record.chance,
+        floor=record.floor,
+        joint=None if joint is None else joint.value,
+        beside=[Beside(FURTHER[name], one, one.chance, name in LIMITED) for name, one in record.further.items()],
+        flags=[(flag.name, flag.sentence) for flag in record.flags],
+        attacks=[Attacked(one.attack, one) for one in sorted(record.attacks, key=lambda one: -one.value)],
+        leak_reasons=record.leak_reasons,
+        panel=record.origin.panel,
+        examples=record.test_examples,
+        embeddings=record.origin.embeddings,
+        split=record.origin.split,
+        certificate=None if record.certificate is None else certified(record.certificate),
     )
 
 
-def _worst_group(fields: Fields) -> WorstGroup | None:
-    one = fields.inner("worst_group")
-    if one is None or (reading := one.as_reading(any_number=True)) is None:
+def _worst_group(record: AuditRecord) -> WorstGroup | None:
+    one = record.worst_group
+    if one is None or one.interval is None:
         return None
     return WorstGroup(
-        kind=KINDS[one.text("kind", list(KINDS))],  # type: ignore[index]
-        measure=MEASURES[one.text("measure", list(MEASURES))],  # type: ignore[index]
-        reading=reading,
-        reference=one.share("reference"),
-        examples=int(one.number("examples") or 0),
-        groups=sum(group.number("value") is not None for group in fields.objects("groups")),
+        kind=KINDS[one.kind],
+        measure=MEASURES[one.measure],
+        reading=one.interval,
+        reference=one.reference,
+        examples=one.examples,
+        groups=sum(group.interval is not None for group in record.groups),
     )
 
 
@@ -347,8 +324,8 @@ def _against(audit: Audited, embeddings: str, split: str, limit: float | None, j
     if audit.split != split:
         found.append(f"the audit of {name} is for another split")
     beyond = [] if limit is None else _beyond(audit, limit) + _joint_beyond(joint, limit)
-    certified = limit is not None and audit.certificate is not None and not beyond
-    flags = [f"{flag} ({sentence})" for flag, sentence in audit.flags if not (certified and flag == TOO_FEW)]
+    overruled = limit is not None and audit.certificate is not None and not beyond
+    flags = [f"{flag} ({sentence})" for flag, sentence in audit.flags if not (overruled and flag == TOO_FEW)]
     if audit.panel != "full" and "not the full panel" not in [flag for flag, _ in audit.flags]:
         flags.append("not the full panel")
     if flags:

@@ -25,6 +25,7 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from graphveil.files import write_atomically, write_json, write_text
+from graphveil.formats.release import CodeBookRecord
 from graphveil.release.codes import codes_of
 from graphveil.runs.folder import Embeddings
 
@@ -55,11 +56,10 @@ def as_codes(folder: Path, embeddings: Embeddings) -> None:
     book = pa.table({"code": np.arange(len(codes.rows), dtype=codes.dtype), **_columns(codes.rows)})
     write_atomically(folder / "codes.parquet", lambda temporary: pq.write_table(nodes, temporary))
     write_atomically(folder / "code_book.parquet", lambda temporary: pq.write_table(book, temporary))
-    if embeddings.signs is None:
-        write_json(folder / "code_book.json", {"use": LOOK_UP})
-    else:
-        signs = [int(sign) for sign in embeddings.signs]
-        write_json(folder / "code_book.json", {"use": f"{LOOK_UP} {LINK_SCORE}", "signs": signs})
+    record = CodeBookRecord(LOOK_UP)
+    if embeddings.signs is not None:
+        record = CodeBookRecord(f"{LOOK_UP} {LINK_SCORE}", tuple(int(sign) for sign in embeddings.signs))
+    write_json(folder / "code_book.json", record.to_dict())
 
 
 def as_parquet(folder: Path, embeddings: Embeddings) -> None:

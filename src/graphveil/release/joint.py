@@ -19,10 +19,10 @@ from graphveil.data import UNKNOWN, Split, node_classes
 from graphveil.data.graph import encode_pairs, undirected_pairs
 from graphveil.data.origin import node_ids
 from graphveil.errors import GraphveilError
-from graphveil.release.certified import Certified, read_certificate
+from graphveil.formats.run import read_run
+from graphveil.release.certified import Certified, certified
 from graphveil.release.codes import Integers, codes_of
 from graphveil.release.ledger import NodeCodes, Released, node_hashes, read_ledger
-from graphveil.reporting.checks import Fields
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.graphs import graph_of
 
@@ -50,14 +50,14 @@ def released_by(run: Path) -> list[Released]:
     The list is empty if the embeddings of the run are not codes.
     """
     folder = RunFolder(run)
-    record = folder.record()
+    record = read_run(run)
     if listed := read_ledger(run):
         return listed
     embeddings = folder.embeddings()
     codes = codes_of(embeddings.z)
     if not codes.are_few:
         return []
-    return [Released(NodeCodes.of(embeddings.ids, codes.numbers), record["graph_digest"], record["split_digest"])]
+    return [Released(NodeCodes.of(embeddings.ids, codes.numbers), record.graph_digest, record.split_digest)]
 
 
 def joint_certificates(run: Path, codes: NodeCodes, earlier: Sequence[Released], root: Path | None = None) -> Joint:
@@ -70,13 +70,13 @@ def joint_certificates(run: Path, codes: NodeCodes, earlier: Sequence[Released],
         root: the folder of the graph's raw files.
     """
     folder = RunFolder(run)
-    record = folder.record()
-    if record["reading"] is None and any(other.graph != record["graph_digest"] for other in earlier):
+    record = read_run(run)
+    if record.reading is None and any(other.graph != record.graph_digest for other in earlier):
         raise GraphveilError(
             f"the nodes of {run} have no ids of their own, so they cannot be matched with those of another graph: count"
             " releases together only if they are of the same graph."
         )
-    graph, split = graph_of(folder, record, root)
+    graph, split = graph_of(folder, folder.record(), root)
     nodes = node_hashes(node_ids(graph))
     found = [codes.find(nodes), *(other.codes.find(nodes) for other in earlier)]
     if len(found[0]) != len(codes.nodes) or (found[0] < 0).any():
@@ -85,15 +85,15 @@ def joint_certificates(run: Path, codes: NodeCodes, earlier: Sequence[Released],
     together = found[0][inside]
     for other in found[1:]:
         together = joint(together, other[inside] + 1)  # 0 for a node that the other release does not contain
-    splits = {(record["graph_digest"], record["split_digest"])} | {(other.graph, other.split) for other in earlier}
+    splits = {(record.graph_digest, record.split_digest)} | {(other.graph, other.split) for other in earlier}
     part = _Part(together, inside, graph, split, held_out=len(splits) == 1)
-    utility = record["config"]["utility"]
     certificates = dict[str, Certified]()
-    for secret in record["config"]["secrets"]:
-        counted = _link_certificate(part, utility) if secret == "links" else _class_certificate(part, secret)
+    for secret in record.config.secrets:
+        counted = (
+            _link_certificate(part, record.config.utility) if secret == "links" else _class_certificate(part, secret)
+        )
         if counted is not None:
-            plain = counted.to_dict() | {"sentence": counted.sentence}
-            certificates[secret] = read_certificate(Fields.of(plain, "certificate"), secret)
+            certificates[secret] = certified(counted)
     return Joint(len(earlier), sum(other.same_run for other in earlier), len(inside), certificates)
 
 

@@ -6,24 +6,24 @@ file. The ledger is for the owner: it is never part of a release. `graphveil exp
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphveil.errors import GraphveilError
-from graphveil.files import read_json, write_atomically, write_json
+from graphveil.files import write_atomically
+from graphveil.formats.release import Entry, LedgerRecord
+from graphveil.formats.run import RunRecord
+from graphveil.formats.store import read, reason, write
 from graphveil.randomness import hashed_names
 from graphveil.release.codes import Integers
-from graphveil.reporting.checks import Fields
 from graphveil.runs.folder import RunFolder
 
-SCHEMA = "graphveil/releases/1"
 LEDGER, FOLDER = "releases.json", "releases"
 WAIT = 30.0
 """Seconds to wait for another process that writes to the folder of the run."""
@@ -83,25 +83,21 @@ def read_ledger(run: Path) -> list[Released]:
     found = dict[str, Released]()
     try:
         for entry in _entries(run):
-            digest = entry.text("codes_sha256")
-            if digest in found:
+            if entry.codes_sha256 in found:
                 continue
-            codes = _read_codes(run / FOLDER / f"{_number(entry)}.parquet")
-            if codes.sha256 != digest:
-                raise ValueError(f"{FOLDER}/{_number(entry)}.parquet was changed after it was written")
-            found[digest] = Released(codes, entry.text("graph_digest"), entry.text("split_digest"))
+            codes = _read_codes(run / FOLDER / f"{entry.codes}.parquet")
+            if codes.sha256 != entry.codes_sha256:
+                raise ValueError(f"{FOLDER}/{entry.codes}.parquet was changed after it was written")
+            found[entry.codes_sha256] = Released(codes, entry.graph_digest, entry.split_digest)
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise GraphveilError(
-            f"the ledger {run / LEDGER} cannot be read ({reason}): restore it and {run / FOLDER} from a backup, since"
-            " they say which codes have been released."
+            f"the ledger {run / LEDGER} cannot be read ({reason(error)}): restore it and {run / FOLDER} from a backup,"
+            " since they say which codes have been released."
         ) from error
     return list(found.values())
 
 
-def record_release(
-    run: Path, codes: NodeCodes, record: Mapping[str, Any], files: Sequence[str], pseudonymous: bool
-) -> None:
+def record_release(run: Path, codes: NodeCodes, record: RunRecord, files: Sequence[str], pseudonymous: bool) -> None:
     """Add a release to the ledger of a run.
 
     Args:
@@ -113,39 +109,27 @@ def record_release(
     """
     with RunFolder(run).edit(WAIT):
         read_ledger(run)  # refuse to add to a ledger that cannot be read
-        entries = [entry.content for entry in _entries(run)]
-        numbers = {entry["codes_sha256"]: entry["codes"] for entry in entries}
+        entries = _entries(run)
+        numbers = {entry.codes_sha256: entry.codes for entry in entries}
         number = numbers.get(codes.sha256, max(numbers.values(), default=0) + 1)
         if codes.sha256 not in numbers:
             table = pa.table({"node": codes.nodes, "code": codes.codes})
             write_atomically(run / FOLDER / f"{number}.parquet", lambda temporary: pq.write_table(table, temporary))
-        entry = {
-            "time": datetime.now(UTC).isoformat(timespec="seconds"),
-            "files": list(files),
-            "secrets": list(record["config"]["secrets"]),
-            "pseudonyms": pseudonymous,
-            "codes": number,
-            "codes_sha256": codes.sha256,
-            "graph_digest": record["graph_digest"],
-            "split_digest": record["split_digest"],
-        }
-        write_json(run / LEDGER, {"schema": SCHEMA, "releases": [*entries, entry]})
+        entry = Entry(
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
+            files=tuple(files),
+            secrets=record.config.secrets,
+            pseudonyms=pseudonymous,
+            codes=number,
+            codes_sha256=codes.sha256,
+            graph_digest=record.graph_digest,
+            split_digest=record.split_digest,
+        )
+        write(run / LEDGER, LedgerRecord((*entries, entry)))
 
 
-def _entries(run: Path) -> list[Fields]:
-    if not (run / LEDGER).exists():
-        return []
-    fields = Fields.of(read_json(run / LEDGER), "")
-    if fields.text("schema") != SCHEMA:
-        raise ValueError(f"its schema is not {SCHEMA}")
-    return fields.objects("releases")
-
-
-def _number(entry: Fields) -> int:
-    number = entry.number("codes")
-    if number is None or number != int(number) or number < 1:
-        raise ValueError(f"{entry.place}.codes is not the number of a file")
-    return int(number)
+def _entries(run: Path) -> tuple[Entry, ...]:
+    return read(run / LEDGER, LedgerRecord).releases if (run / LEDGER).exists() else ()
 
 
 def _read_codes(file: Path) -> NodeCodes:

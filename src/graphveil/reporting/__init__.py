@@ -1,6 +1,6 @@
-"""Show saved results as one HTML page that needs nothing else: no network, no script, no other file.
+"""Show saved results as one self-contained HTML page, without network access, scripts or other files.
 
-The page is made from files alone, and none of them is trusted. The entry point is `graphveil.report`.
+The page is made from the records of `graphveil.formats` alone. The entry point is `graphveil.report`.
 """
 
 from graphveil.reporting.page import report

@@ -1,41 +1,52 @@
-"""The plots, each with the numbers it shows."""
+"""The charts, each with its numbers as a table."""
 
 import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain, count
 
-from graphveil.reporting.checks import Interval
+from graphveil.formats import Interval
+from graphveil.formats.audit import Attack, AuditRecord, Map, Plane
+from graphveil.formats.experiment import History, Row
 from graphveil.reporting.parts import (
     MISSING,
     Column,
     Figure,
     Table,
-    give_or_take,
     interval,
     metric_name,
     percent,
     plain,
+    plus_minus,
 )
-from graphveil.reporting.results import Attack, Audit, History, Points, Row
 from graphveil.reporting.svg import WIDTH, Axis, Plot, swatch
 
 MAP_HEIGHT = 300.0
 MOST_POINTS = 600
 MOST_ROUNDS = 60
 ROW_HEIGHT = 27.0
-CHANCE = (swatch(0, "chance"), "guessing")
-FLOOR = (swatch(0, "floor"), "floor: what the utility implies, or the public graph alone")
-THEIRS = "; the paper's points are by its own protocol"
+CHANCE = (swatch(0, "chance"), "chance level")
+FLOOR = (swatch(0, "floor"), "floor: implied by the utility, or by the public graph alone")
+PROTOCOL = " The paper's points follow its own protocol."
 PAPER = 4
-"""The series that the paper's own points and fronts are drawn as."""
+"""The series of the paper's own points, and of fronts."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One plane of a map, with a title."""
+
+    title: str
+    plane: Plane
+    map: Map
 
 
 def tradeoff_curves(variant: str, rows: Sequence[Row], names: Sequence[str]) -> Figure:
-    """Utility and leak over lambda, a panel for each data set and encoder; `names` are those of the three curves."""
+    """Utility and leak over lambda, with a panel for each data set and encoder; `names` are of the three curves."""
     rows = [row for row in rows if row.tradeoff is not None]
-    seen = [within(one) for row in rows for one in (row.utility, row.protocol, row.fresh) if one is not None]
-    ends = [end for one in seen for end in (one.low, one.high)]
+    shown = [within(one) for row in rows for one in (row.utility, row.protocol, row.fresh)]
+    ends = [end for one in shown for end in (one.low, one.high)]
     y = Axis.over("", chain(ends, (row.chance for row in rows), (row.floor for row in rows)))
     x = Axis.over("trade-off λ", (row.tradeoff for row in rows), percent=False)
     panels = []
@@ -47,24 +58,24 @@ def tradeoff_curves(variant: str, rows: Sequence[Row], names: Sequence[str]) -> 
         plot.rule("chance", _mean(row.chance for row in these))
         plot.rule("floor", _mean(row.floor for row in these))
         for series, (name, column) in enumerate(zip(names, columns, strict=True)):
-            known = [(row.tradeoff or 0.0, one) for row, one in zip(these, column, strict=True) if one is not None]
+            known = [(row.tradeoff or 0.0, one) for row, one in zip(these, column, strict=True)]
             plot.band(series, [(at, within(one).low, within(one).high) for at, one in known if one.half])
             plot.line(series, [(at, one.value) for at, one in known])
             for at, one in known:
-                plot.point(series, at, one.value, f"{name} {give_or_take(one)} at λ {at:g}")
+                plot.point(series, at, one.value, f"{name} {plus_minus(one)} at λ {at:g}")
         panels.append(plot.svg())
-    heads = [*_names("data set", "encoder"), Column("λ"), *map(Column, names), Column("guessing"), Column("floor")]
+    heads = [*_names("data set", "encoder"), Column("λ"), *map(Column, names), Column("chance level"), Column("floor")]
     data = [
         [row.dataset, row.encoder, plain(row.tradeoff)]
         + [interval(one) for one in (row.utility, row.protocol, row.fresh)]
         + [percent(row.chance), percent(row.floor)]
         for row in rows
     ]
-    intervals = ", with 95 % intervals over seeds" if any(one.half for one in seen) else ""
+    intervals = ", with 95 % intervals over seeds" if any(one.half for one in shown) else ""
     return Figure(
         f"Trade-off curves: {variant}",
-        f"In percent{intervals}. A fresh attack far above the adversary trained along means that the latter"
-        " understates the leak.",
+        f"In percent{intervals}. Where the strongest fresh attack is far above the adversary of the training, that"
+        " adversary underestimates the leak.",
         panels,
         [*((swatch(i, "line"), name) for i, name in enumerate(names)), CHANCE, FLOOR],
         Table("Trade-off curves, in percent", heads, data),
@@ -72,12 +83,12 @@ def tradeoff_curves(variant: str, rows: Sequence[Row], names: Sequence[str]) -> 
 
 
 def utility_against_leak(rows: Sequence[Row], utility: str, secret: str) -> Figure:
-    """Every row as a point, a panel for each data set, with the front of those that no other row beats in both."""
+    """Each row as a point, with a panel for each data set and its Pareto front."""
     variants = dict.fromkeys(row.variant for row in rows)
     series = dict(zip(variants, (i for i in count() if i != PAPER), strict=False))
-    known = [(row, row.fresh.value, row.utility.value) for row in rows if row.fresh and row.utility]
-    papers = [row.paper for row in rows]
-    compared = any(value is not None for paper in papers for value in paper)
+    known = [(row, row.fresh.value, row.utility.value) for row in rows]
+    papers = [row.paper for row in rows if row.paper is not None]
+    compared = bool(papers)
     leaks = chain((leak for _, leak, _ in known), (p[1] for p in papers), (row.chance for row in rows))
     x = Axis.over(f"strongest fresh attack on {secret}", leaks)
     y = Axis.over("", chain((kept for *_, kept in known), (p[0] for p in papers)))
@@ -89,25 +100,25 @@ def utility_against_leak(rows: Sequence[Row], utility: str, secret: str) -> Figu
         plot.rule("chance", _mean(row.chance for row, *_ in here), across=False)
         plot.line(PAPER, best, "front")
         for row, leak, kept in here:
-            name = f"{row.variant} · {row.encoder} · {row.level}"
-            told = f"{name}: {utility} {percent(kept)}, {secret} {percent(leak)}"
-            plot.point(series[row.variant], leak, kept, told)
+            name = f"{row.variant} · {row.encoder} · {level(row)}"
+            text = f"{name}: {utility} {percent(kept)}, {secret} {percent(leak)}"
+            plot.point(series[row.variant], leak, kept, text)
             cells = [row.variant, level_in_column(row), percent(kept), percent(leak)]
-            cells += map(percent, row.paper) if compared else ()
+            cells += map(percent, row.paper or (None, None)) if compared else ()
             data.append([dataset, row.encoder, *cells, "yes" if (leak, kept) in best else "no"])
-        for paper_kept, paper_leak in dict.fromkeys(row.paper for row in rows if row.dataset == dataset):
-            if paper_kept is not None and paper_leak is not None:
-                told = f"the paper: {utility} {percent(paper_kept)}, {secret} {percent(paper_leak)}"
-                plot.point(PAPER, paper_leak, paper_kept, told, "paper")
+        for paper in dict.fromkeys(row.paper for row in rows if row.dataset == dataset):
+            if paper is not None:
+                text = f"the paper: {utility} {percent(paper[0])}, {secret} {percent(paper[1])}"
+                plot.point(PAPER, paper[1], paper[0], text, "paper")
         panels.append(plot.svg())
     printed = ("utility: paper", "secret: paper") if compared else ()
     numbers = (level_name(rows), "utility", "strongest fresh attack", *printed, "on the front")
     legend = [(swatch(i, "point"), variant) for variant, i in series.items()]
-    legend += [(swatch(PAPER, "paper"), "the paper's own")] if compared else []
+    legend += [(swatch(PAPER, "paper"), "as printed in the paper")] if compared else []
     return Figure(
         "Utility against leak",
-        f"Up: more of {utility} is kept. Left: less of {secret} is told to the strongest fresh attacker. The front"
-        f" joins the cells that no other beats in both{THEIRS if compared else ''}.",
+        f"Higher is better for the utility ({utility}), further left is better for the secret ({secret}). The Pareto"
+        f" front joins the cells that no other cell beats in both.{PROTOCOL if compared else ''}",
         panels,
         [*legend, (swatch(PAPER, "front"), "Pareto front"), CHANCE],
         Table(
@@ -119,109 +130,113 @@ def utility_against_leak(rows: Sequence[Row], utility: str, secret: str) -> Figu
 
 
 def training_curves(histories: Sequence[tuple[str, History]], note: str = "") -> Figure:
-    """Validation readings by round, a panel for each training."""
-    names = ("utility", "adversary trained along", "probe solved on the spot")
+    """Validation results by round, with a panel for each training."""
+    names = ("utility", "adversary of the training", "closed-form probe")
     panels, data = [], []
     for title, history in histories:
         rounds = _evaluated(history)
-        values = [one for _, *readings in rounds for one in readings]
+        values = [one for _, *results in rounds for one in results]
         x = Axis.over("round", (at for at, *_ in rounds), percent=False)
-        plot = Plot(title, f"Validation readings of {len(rounds)} rounds, in percent.", x, Axis.over("", values))
+        plot = Plot(title, f"Validation results of {len(rounds)} rounds, in percent.", x, Axis.over("", values))
         for series, name in enumerate(names):
-            curve = [(at, one) for at, *readings in rounds if (one := readings[series]) is not None]
+            curve = [(at, one) for at, *results in rounds if (one := results[series]) is not None]
             plot.line(series, curve)
             for at, last in curve[-1:]:
                 plot.point(series, at, last, f"{name} {percent(last)} in round {at:g}")
         panels.append(plot.svg())
-        data += [[title, plain(at), *map(percent, readings)] for at, *readings in rounds]
+        data += [[title, plain(at), *map(percent, results)] for at, *results in rounds]
     heads = [*_names("training"), *map(Column, ("round", *names))]
     return Figure(
         "Training curves",
-        "On the validation part, in percent, the last reading marked. A probe above the adversary means that the"
-        f" adversary has not kept up with the encoder. {note}".rstrip(),
+        "On the validation part, in percent; the last evaluated round is marked. A probe above the adversary means that"
+        f" the adversary lags behind the encoder. {note}".rstrip(),
         panels,
         [(swatch(i, "line"), name) for i, name in enumerate(names)],
         Table("Training curves, in percent", heads, data),
     )
 
 
-def maps(title: str, places: Sequence[Points], caption: str) -> Figure:
+def maps(title: str, pictures: Sequence[Picture], caption: str) -> Figure:
     """Embeddings in two dimensions, coloured and shaped by the secret class."""
     panels, data, seen = [], [], dict[int, str]()
-    for one in places:
-        lines = zip(one.x, one.y, one.classes, strict=True)
-        known = [(x, y, c) for x, y, c in lines if x is not None and y is not None]
-        known = known[:: max(1, math.ceil(len(known) / MOST_POINTS))]
-        plot = Plot(one.title, f"{len(known)} of {len(one.x)} points, by class.", size=(WIDTH, MAP_HEIGHT))
+    for one in pictures:
+        known = list(zip(one.plane.x, one.plane.y, one.map.classes, strict=True))
+        known, names = known[:: max(1, math.ceil(len(known) / MOST_POINTS))], one.map.names
+        plot = Plot(one.title, f"{len(known)} of {len(one.plane.x)} points, by class.", size=(WIDTH, MAP_HEIGHT))
         across = _stretch([x for x, *_ in known], 18, WIDTH - 22)
         down = _stretch([y for _, y, _ in known], MAP_HEIGHT - 18, 36)
         for c in sorted({c for *_, c in known}):
-            name = seen.setdefault(c, one.names[c] if 0 <= c < len(one.names) else f"class {c}")
+            name = seen.setdefault(c, names[c] if c < len(names) else f"class {c}")
             xs, ys = [x for x, _, own in known if own == c], [y for _, y, own in known if own == c]
             plot.cloud(c, zip(map(across, xs), map(down, ys), strict=True), name)
             data.append([one.title, name, str(len(xs)), _middle(xs), _middle(ys)])
         panels.append(plot.svg())
     heads = [*_names("map", "class"), *map(Column, ("points", "x: mean ± deviation", "y: mean ± deviation"))]
     legend = [(swatch(c, "point"), name) for c, name in sorted(seen.items())]
-    return Figure(title, caption, panels, legend, Table(f"{title}: where each class lies", heads, data))
+    return Figure(title, caption, panels, legend, Table(f"{title}: position of each class", heads, data))
 
 
-def attack_chart(audit: Audit, controls: Sequence[tuple[str, Attack]]) -> Figure:
-    """A dot and an interval for every attack and the best of every control, with lines at guessing and the floor."""
-    found = sorted(audit.attacks, key=lambda one: -(one.reading.value if one.reading else -1.0))
+def attack_chart(audit: AuditRecord, controls: Sequence[tuple[str, Attack]]) -> Figure:
+    """Value and interval of every attack and of the strongest on each control, with the chance level and the floor."""
+    found = sorted(audit.attacks, key=lambda one: -one.value)
     found.sort(key=_holds_more)
-    best = audit.strongest.name
-    names = [f"★ {one.name}" if one.name == best else one.name for one in found]
+    best, metric = audit.strongest.attack, metric_name(audit.strongest.metric)
+    names = [f"★ {one.attack}" if one.attack == best else one.attack for one in found]
     shown = [(name, one, 1 if _holds_more(one) else 0) for name, one in zip(names, found, strict=True)]
     shown += [(f"control: {name}", one, 2) for name, one in controls]
-    readings = [(name, within(one.reading), series) for name, one, series in shown if one.reading is not None]
-    ends = [end for _, one, _ in readings for end in (one.low, one.high)]
+    drawn = [(name, within(one), series) for name, one, series in shown]
+    ends = [end for _, one, _ in drawn for end in (one.low, one.high)]
     floor = None if audit.floor is None else audit.floor.value
-    x = Axis.over(metric_name(audit.strongest.metric), [*ends, audit.chance, floor])
-    told = f"{len(audit.attacks)} attacks on the embeddings and the best on each of {len(controls)} controls"
-    size = (WIDTH, 70 + ROW_HEIGHT * len(readings))
-    plot = Plot("Attacks and controls", f"{told}, each with its 95 % interval.", x, size=size)
+    x = Axis.over(metric, [*ends, audit.chance, floor])
+    text = f"{len(audit.attacks)} attacks on the embeddings and the strongest on each of {len(controls)} controls"
+    size = (WIDTH, 70 + ROW_HEIGHT * len(drawn))
+    plot = Plot("Attacks and controls", f"{text}, each with its 95 % interval.", x, size=size)
     plot.rule("chance", audit.chance, across=False)
     plot.rule("floor", floor, across=False)
-    for i, (name, one, series) in enumerate(readings):
+    for i, (name, one, series) in enumerate(drawn):
         y = 38 + ROW_HEIGHT * i
         plot.text(plot.left, y, f"{name} {percent(one.value)}", "name")
         plot.line(series, [(one.low, y + 9), (one.high, y + 9)], "span")
         plot.point(series, one.value, y + 9, f"{name} {interval(one)}")
     data = [
-        [name, one.name if series == 2 else MISSING, interval(one.reading), percent(one.validation)]
+        [name, one.attack if series == 2 else MISSING, interval(one), percent(one.validation)]
         for name, one, series in shown
     ]
     heads = [
-        *_names("attack or control", "best attack on the control"),
-        Column("reading [95 % interval]"),
-        Column("on the validation part"),
+        *_names("attack or control", "strongest attack on the control"),
+        Column(f"{metric} [95 % interval]"),
+        Column("on validation"),
     ]
     kinds = ("on the embeddings", "on the embeddings with a graph or the features", "on a control")
-    present = {series for *_, series in readings}
+    present = {series for *_, series in drawn}
     legend = [(swatch(i, "point"), kind) for i, kind in enumerate(kinds) if i in present]
     return Figure(
         "Every attack",
-        f"Readings of {audit.secret} on the test part, in percent, with 95 % intervals. ★ is the headline: chosen on"
-        " the validation part, among the attacks on the embeddings alone.",
+        f"Attack {metric} for {audit.secret} on the test part, in percent, with 95 % intervals. ★ marks the strongest"
+        " attack, which is chosen on the validation part among the attacks on the embeddings alone.",
         [plot.svg()],
         [*legend, CHANCE, *([] if floor is None else [FLOOR])],
         Table("Every attack, in percent", heads, data),
     )
 
 
+def level(row: Row) -> str:
+    """The trade-off or, of a peer, epsilon, with its symbol."""
+    return f"λ {plain(row.tradeoff)}" if row.epsilon is None else f"ε {plain(row.epsilon)}"
+
+
 def level_name(rows: Sequence[Row]) -> str:
-    """The head of a column of trade-offs, and of epsilon where there are peers."""
+    """The heading of the column of `level_in_column`."""
     return "λ" if all(row.epsilon is None for row in rows) else "λ or ε"
 
 
 def level_in_column(row: Row) -> str:
-    """What stands in that column."""
-    return plain(row.tradeoff) if row.epsilon is None else row.level
+    """The trade-off without its symbol or, of a peer, epsilon with its symbol."""
+    return plain(row.tradeoff) if row.epsilon is None else level(row)
 
 
 def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Of (leak, utility) those that no other beats in both, from the least leak on."""
+    """The Pareto front of points (leak, utility), in order of the leak."""
     best: list[tuple[float, float]] = []
     for leak, utility in sorted(set(points), key=lambda point: (point[0], -point[1])):
         if not best or utility > best[-1][1]:
@@ -229,26 +244,26 @@ def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return best
 
 
-def within(reading: Interval) -> Interval:
-    """Clipped to what a share can be: an interval over few seeds may go beyond."""
-    return Interval(reading.value, max(reading.low, 0.0), min(reading.high, 1.0))
+def within(one: Interval) -> Interval:
+    """Clip an interval to [0, 1]; an interval over few seeds may be wider."""
+    return Interval(one.value, (max(one.low, 0.0), min(one.high, 1.0)))
 
 
 def _holds_more(attack: Attack) -> bool:
-    """Whether an attack holds more than the embeddings."""
+    """Whether the attacker holds more than the embeddings."""
     return not {"graph", "features", "known links"}.isdisjoint(attack.needs)
 
 
 def _evaluated(history: History) -> list[tuple[float, float | None, float | None, float | None]]:
-    """The rounds that were evaluated, thinned evenly, the last one kept."""
+    """The evaluated rounds, at most `MOST_ROUNDS` of them, with the last one."""
     lines = zip(history.round, history.utility, history.adversary, history.probe, strict=True)
-    found = [(at, u, a, p) for at, u, a, p in lines if at is not None and (u, a, p) != (None, None, None)]
+    found = [(at, u, a, p) for at, u, a, p in lines if (u, a, p) != (None, None, None)]
     found.sort(key=lambda line: line[0])
     return found[::-1][:: max(1, math.ceil(len(found) / MOST_ROUNDS))][::-1]
 
 
 def _stretch(values: Sequence[float], start: float, end: float) -> Callable[[float], float]:
-    """From the range of `values` to that of the picture."""
+    """The linear map from the range of `values` to [start, end]."""
     low, high = min(values, default=0.0), max(values, default=0.0)
     return lambda value: start + (end - start) * ((value - low) / (high - low) if high > low else 0.5)
 
@@ -262,9 +277,9 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return statistics.fmean(known) if known else None
 
 
-def _span(readings: Iterable[Interval | None]) -> str:
-    known = [one.value for one in readings if one is not None]
-    return f"from {percent(min(known))} to {percent(max(known))}" if known else "unknown"
+def _span(results: Sequence[Interval]) -> str:
+    values = [one.value for one in results]
+    return f"from {percent(min(values))} to {percent(max(values))}"
 
 
 def _names(*names: str) -> list[Column]:

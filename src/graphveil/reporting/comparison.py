@@ -1,10 +1,13 @@
-"""The page of experiments: what the paper printed, what its protocol gives here, and what a fresh attacker reads."""
+"""The page of experiments: the numbers of the paper, its protocol repeated here, and fresh attacks."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
+from graphveil.formats.experiment import ExperimentRecord, Failed, Row, TableRecord, Verdict
 from graphveil.reporting.charts import (
+    Picture,
+    level,
     level_in_column,
     level_name,
     maps,
@@ -24,21 +27,20 @@ from graphveil.reporting.parts import (
     Prose,
     Section,
     Table,
-    give_or_take,
     metric_name,
     percent,
     plain,
+    plus_minus,
     points,
 )
-from graphveil.reporting.results import Experiment, Row, SecretResults, Words
 
 MOST_CURVES = 36
 LONGEST = 60
-"""Rows of a table above which it waits behind a click."""
-ABOVE = "Above guessing: the whole interval over seeds of the strongest fresh attack is."
-EPSILONS = "The ε of gap protects any one link; that of rr protects the published class of a node, not its links."
+"""A table with more rows is hidden until a click."""
+ABOVE = "Above chance: the whole interval over seeds of the strongest fresh attack is above the chance level."
+EPSILONS = "The ε of gap protects each single link; the ε of rr protects the published class of a node, not its links."
 UNPROTECTED = "unprotected"
-VERDICTS = {
+VERDICTS: dict[Verdict, Mark] = {
     "reproduced": Mark("✓", "reproduced", "good"),
     "better": Mark("▲", "better", "good"),
     "not reproduced": Mark("✗", "not reproduced", "bad"),
@@ -46,13 +48,23 @@ VERDICTS = {
 }
 
 
-def comparison_page(experiments: Sequence[Experiment | Words]) -> Page:
+@dataclass(frozen=True)
+class SecretResults:
+    """The results of an experiment on one secret; its metric, and the paper's attacker on unprotected embeddings."""
+
+    secret: str
+    metric: str
+    papers_attacker: str
+    rows: Sequence[Row]
+
+
+def comparison_page(experiments: Sequence[ExperimentRecord | TableRecord]) -> Page:
     """All experiments of a folder."""
-    run = [one for one in experiments if isinstance(one, Experiment)]
-    papers, own = ([one for one in run if one.is_own is which and one.rows] for which in (False, True))
+    run = [one for one in experiments if isinstance(one, ExperimentRecord)]
+    papers, own = ([one for one in run if one.is_sweep is which and one.rows] for which in (False, True))
     return Page(
         title=run[0].title if len(run) == 1 else "Experiments",
-        answer=_answer(papers, own, [fault for one in run for fault in one.failed]),
+        answer=_answer(papers, own, [failed for one in run for failed in one.failed]),
         verdict=None,
         facts=[],
         summary=[*([_counts(papers)] if papers else []), *([_leaks(own)] if own else [])],
@@ -60,12 +72,12 @@ def comparison_page(experiments: Sequence[Experiment | Words]) -> Page:
     )
 
 
-def _answer(papers: Sequence[Experiment], own: Sequence[Experiment], failed: Sequence[tuple[str, str]]) -> list[str]:
+def _answer(papers: Sequence[ExperimentRecord], own: Sequence[ExperimentRecord], failed: Sequence[Failed]) -> list[str]:
     sentences = []
     if papers:
         sentences += _against_the_paper([row for one in papers for row in one.rows])
     if own:
-        sentences += _against_guessing([row for one in own for row in one.rows])
+        sentences += _against_chance([row for one in own for row in one.rows])
     if not sentences:
         sentences.append("There are no finished cells to show.")
     if failed:
@@ -80,80 +92,79 @@ def _against_the_paper(rows: Sequence[Row]) -> list[str]:
     judged = len(rows) - counts[""]
     if judged:
         found = ", ".join(f"{counts[name]} {name}" for name in ("reproduced", "better", "not reproduced"))
-        sentences = [f"Of {judged} rows that can be held against the paper: {found}."]
+        sentences = [f"Of {judged} rows that can be compared with the paper: {found}."]
     else:
-        sentences = [f"None of the {len(rows)} rows can be held against the paper's numbers."]
+        sentences = [f"None of the {len(rows)} rows can be compared with the paper."]
     worst = _worst([row for row in rows if row.variant != UNPROTECTED])
     if worst is not None and worst.gap is not None and worst.gap <= 0:
-        sentences.append("In no cell does a fresh attacker read more than the paper's protocol.")
+        sentences.append("In no cell is a fresh attack stronger than the attack of the paper's protocol.")
     elif worst is not None:
         sentences.append(
-            f"The paper's protocol understates the leak of {worst.secret} most for {worst.variant} on {worst.cell} at"
-            f" {worst.level}: its adversary reads {give_or_take(worst.protocol)} %, a fresh attacker"
-            f" {give_or_take(worst.fresh)} % ({points(worst.gap)})."
+            f"The paper's protocol underestimates the leak of {worst.secret} most for {worst.variant} on {worst.cell}"
+            f" at {level(worst)}: its adversary has {plus_minus(worst.protocol)} %, the strongest fresh attack"
+            f" {plus_minus(worst.fresh)} % ({points(worst.gap)} points)."
         )
     return sentences
 
 
-def _against_guessing(rows: Sequence[Row]) -> list[str]:
-    judged, told = _judged(rows)
+def _against_chance(rows: Sequence[Row]) -> list[str]:
+    judged, above = _judged(rows)
     if judged:
-        sentences = [f"In {told} of {judged} rows the strongest fresh attack reads more than guessing does."]
+        sentences = [f"In {above} of {judged} rows the strongest fresh attack is significantly above chance."]
     else:
-        sentences = ["One seed has no interval: whether a fresh attack reads more than guessing does is not said here."]
+        sentences = ["One seed gives no interval, so no row can be compared with the chance level."]
     worst = _worst(rows)
     if worst is not None and worst.gap is not None and worst.gap > 0:
         sentences.append(
-            f"The adversary trained along understates the leak of {worst.secret} most at {worst.level}: it"
-            f" reads {give_or_take(worst.protocol)} %, a fresh attacker {give_or_take(worst.fresh)} %"
-            f" ({points(worst.gap)})."
+            f"The adversary of the training underestimates the leak of {worst.secret} most at {level(worst)}: it has"
+            f" {plus_minus(worst.protocol)} %, the strongest fresh attack {plus_minus(worst.fresh)} %"
+            f" ({points(worst.gap)} points)."
         )
     return sentences
 
 
 def _judged(rows: Sequence[Row]) -> tuple[int, int]:
-    """How many rows have an interval over seeds, and of how many all of it is above guessing."""
-    able = [(row.fresh, row.chance) for row in rows if row.fresh and row.chance is not None and (row.seeds or 0) >= 2]
+    """The number of rows with an interval over seeds, and of those whose interval is above the chance level."""
+    able = [(row.fresh, row.chance) for row in rows if row.seeds >= 2]
     return len(able), sum(fresh.low > chance for fresh, chance in able)
 
 
-def _counts(experiments: Sequence[Experiment]) -> Table:
-    """Verdicts, leaks and the worst gap of every experiment and variant."""
+def _counts(experiments: Sequence[ExperimentRecord]) -> Table:
+    """Verdicts, leaks and the largest gap of each experiment and variant."""
     columns = [
         Column("experiment and variant", "name"),
         Column("cells"),
-        *(Column(f"{mark.symbol} {mark.text}", group="against the paper") for mark in VERDICTS.values()),
-        Column("above guessing", group="fresh attack"),
-        Column("worst gap to the protocol", group="fresh attack"),
-        Column("of the cell", "text", group="fresh attack"),
+        *(Column(f"{mark.symbol} {mark.text}", group="compared with the paper") for mark in VERDICTS.values()),
+        Column("above chance", group="fresh attack"),
+        Column("largest gap to the protocol", group="fresh attack"),
+        Column("in the cell", "text", group="fresh attack"),
     ]
     lines = []
     for name, rows in _groups(experiments):
         counts = Counter(row.verdict for row in rows)
         lines.append([name, str(len(rows)), *(str(counts[verdict]) for verdict in VERDICTS), *_leak(rows)])
     note = (
-        "A verdict compares with the paper's numbers by the paper's protocol, and says nothing about privacy: for"
-        " that, see"
-        f" what a fresh attack reads. {ABOVE}"
+        "A verdict compares the paper's protocol, repeated here, with the numbers of the paper. It says nothing about"
+        f" privacy; the fresh attacks do. {ABOVE}"
     )
     return Table("Verdicts and gaps", columns, lines, note)
 
 
-def _leaks(experiments: Sequence[Experiment]) -> Table:
-    """Leaks and the worst gap of every sweep."""
+def _leaks(experiments: Sequence[ExperimentRecord]) -> Table:
+    """Leaks and the largest gap of each sweep."""
     columns = [
         Column("sweep and variant", "name"),
         Column("cells"),
-        Column("above guessing", group="fresh attack"),
-        Column("worst gap to the adversary", group="fresh attack"),
-        Column("of the cell", "text", group="fresh attack"),
+        Column("above chance", group="fresh attack"),
+        Column("largest gap to the adversary", group="fresh attack"),
+        Column("in the cell", "text", group="fresh attack"),
     ]
     lines = [[name, str(len(rows)), *_leak(rows)] for name, rows in _groups(experiments)]
     return Table("Leaks and gaps", columns, lines, ABOVE)
 
 
-def _groups(experiments: Sequence[Experiment]) -> Iterator[tuple[str, list[Row]]]:
-    """The rows of every experiment, secret and variant."""
+def _groups(experiments: Sequence[ExperimentRecord]) -> Iterator[tuple[str, list[Row]]]:
+    """The rows of each experiment, secret and variant, with a name."""
     for one in experiments:
         several = len(one.secrets) > 1
         for secret, variant in dict.fromkeys((row.secret, row.variant) for row in one.rows):
@@ -162,10 +173,10 @@ def _groups(experiments: Sequence[Experiment]) -> Iterator[tuple[str, list[Row]]
 
 
 def _leak(rows: Sequence[Row]) -> list[str]:
-    judged, told = _judged(rows)
+    judged, above = _judged(rows)
     worst = _worst(rows)
-    gap = [points(worst.gap), f"{worst.cell} · {worst.level}"] if worst else [MISSING, MISSING]
-    return [f"{told} of {judged}" if judged else MISSING, *gap]
+    gap = [points(worst.gap), f"{worst.cell} · {level(worst)}"] if worst else [MISSING, MISSING]
+    return [f"{above} of {judged}" if judged else MISSING, *gap]
 
 
 def _worst(rows: Sequence[Row]) -> Row | None:
@@ -173,71 +184,82 @@ def _worst(rows: Sequence[Row]) -> Row | None:
     return max(able, key=lambda row: row.gap or 0.0, default=None)
 
 
-def _sections(one: Experiment | Words) -> list[Section]:
-    """One for each secret."""
-    return [_words(one)] if isinstance(one, Words) else [_section(one, told) for told in one.secrets]
+def _sections(one: ExperimentRecord | TableRecord) -> list[Section]:
+    """One section for each secret."""
+    if isinstance(one, TableRecord):
+        return [_texts(one)]
+    return [
+        _section(one, SecretResults(found.secret, found.metric, found.papers_attacker, _of(one.rows, found.secret)))
+        for found in one.secrets
+    ]
 
 
-def _section(one: Experiment, told: SecretResults) -> Section:
-    parts: list[Part] = [Prose([_about(one, told)])]
+def _of(rows: Sequence[Row], secret: str) -> list[Row]:
+    return [row for row in rows if row.secret == secret]
+
+
+def _section(one: ExperimentRecord, results: SecretResults) -> Section:
+    parts: list[Part] = [Prose([_about(one, results)])]
     if one.failed:
-        parts.append(Table("Failed cells", [Column("cell", "name"), Column("fault", "text")], one.failed))
-    if told.rows:
-        table = _table(one, told)
-        parts.append(table if len(told.rows) <= LONGEST else Fold(f"{table.title}: {len(told.rows)} rows", [table]))
-        parts += _charts(one, told)
+        lines = [(failed.cell, failed.fault) for failed in one.failed]
+        parts.append(Table("Failed cells", [Column("cell", "name"), Column("fault", "text")], lines))
+    if rows := results.rows:
+        table = _table(one, results)
+        parts.append(table if len(rows) <= LONGEST else Fold(f"{table.title}: {len(rows)} rows", [table]))
+        parts += _charts(one, results)
     config = [details("Configuration", one.config), details("Versions", one.versions)]
-    title = one.title if len(one.secrets) == 1 else f"What is told of {told.secret}"
+    title = one.title if len(one.secrets) == 1 else f"Secret: {results.secret}"
     return Section(title, [*parts, *config])
 
 
-def _about(one: Experiment, told: SecretResults) -> str:
-    kept, hidden = (metric_name(metric) or "metric unknown" for metric in (one.metric, told.metric))
-    others = [other.secret for other in one.secrets if other.secret != told.secret]
-    along = f", and {' and '.join(others)} along with it" if others else ""
-    sentence = f"Kept: {one.utility} ({kept}). Hidden: {told.secret} ({hidden}){along}."
-    attacker = f" The paper's attacker on unprotected embeddings: {told.papers_attacker}."
-    peers = dict.fromkeys(row.variant for row in told.rows if row.epsilon is not None)
+def _about(one: ExperimentRecord, results: SecretResults) -> str:
+    kept, hidden = metric_name(one.metric), metric_name(results.metric)
+    others = [other.secret for other in one.secrets if other.secret != results.secret]
+    also = f" Also hidden: {' and '.join(others)}." if others else ""
+    sentence = f"Utility: {one.utility} ({kept}). Secret: {results.secret} ({hidden}).{also}"
+    attacker = f" The paper's attacker on unprotected embeddings: {results.papers_attacker}."
+    peers = dict.fromkeys(row.variant for row in results.rows if row.epsilon is not None)
     return "".join(
         [
             sentence,
-            attacker if told.papers_attacker and not one.is_own else "",
-            f" Methods of others, by their ε: {', '.join(peers)}. {EPSILONS}" if peers else "",
+            "" if one.is_sweep else attacker,
+            f" Methods of other authors, each at several ε: {', '.join(peers)}. {EPSILONS}" if peers else "",
         ]
     )
 
 
-def _table(one: Experiment, told: SecretResults) -> Table:
-    utility, secret = f"utility: {one.utility}", f"secret: {told.secret}"
-    note = "In percent" + (", ± half of the 95 % interval over seeds." if _has_intervals(told.rows) else ".")
-    leak = ("fresh attack", "gap", "class-matched or balanced", "guessing", "floor")
-    if one.is_own:
+def _table(one: ExperimentRecord, results: SecretResults) -> Table:
+    rows = results.rows
+    utility, secret = f"utility: {one.utility}", f"secret: {results.secret}"
+    note = "In percent" + (", ± half of the 95 % interval over seeds." if _has_intervals(rows) else ".")
+    leak = ("fresh attack", "gap", "class-matched or balanced", "chance level", "floor")
+    if one.is_sweep:
         columns = [
-            *(Column("cell", "name"), Column("variant", "text"), Column(level_name(told.rows)), Column("seeds")),
-            *(Column(name, group=utility) for name in ("here", "guessing")),
-            *(Column(name, group=secret) for name in ("adversary trained along", *leak)),
+            *(Column("cell", "name"), Column("variant", "text"), Column(level_name(rows)), Column("seeds")),
+            *(Column(name, group=utility) for name in ("here", "chance level")),
+            *(Column(name, group=secret) for name in ("adversary of the training", *leak)),
             Column("flagged"),
         ]
-        note += " Gap: what the fresh attack reads beyond the adversary that was trained along."
-        lines = [_own_line(row) for row in told.rows]
-        return Table("Every trade-off, and a fresh attacker", columns, lines, note)
+        note += " Gap: the strongest fresh attack minus the adversary of the training."
+        lines = [_own_line(row) for row in rows]
+        return Table("All trade-offs, with fresh attacks", columns, lines, note)
     columns = [
         Column("cell", "name"),
         Column("variant", "text"),
         Column("verdict", "text"),
-        Column(level_name(told.rows)),
+        Column(level_name(rows)),
         Column("seeds"),
         *(Column(name, group=utility) for name in ("paper", "here", "difference")),
         *(Column(name, group=secret) for name in ("paper", "its protocol here", "difference", *leak)),
         Column("flagged"),
     ]
-    note += " Gap: what the fresh attack reads beyond the protocol."
-    lines = [_line(row) for row in told.rows]
-    return Table("The paper, its protocol here, and a fresh attacker", columns, lines, note)
+    note += " Gap: the strongest fresh attack minus the protocol here."
+    lines = [_line(row) for row in rows]
+    return Table("The paper, its protocol here, and fresh attacks", columns, lines, note)
 
 
 def _has_intervals(rows: Sequence[Row]) -> bool:
-    return any(one is not None and one.half > 0 for row in rows for one in (row.utility, row.fresh))
+    return any(one.half > 0 for row in rows for one in (row.utility, row.fresh))
 
 
 def _own_line(row: Row) -> list[str | Mark]:
@@ -246,59 +268,59 @@ def _own_line(row: Row) -> list[str | Mark]:
         row.variant,
         level_in_column(row),
         plain(row.seeds),
-        give_or_take(row.utility),
+        plus_minus(row.utility),
         percent(row.utility_chance),
-        give_or_take(row.protocol),
+        plus_minus(row.protocol),
         *_leak_of(row),
     ]
 
 
 def _line(row: Row) -> list[str | Mark]:
-    kept, told = row.paper
+    utility, secret = row.paper or (None, None)
     return [
         row.cell,
         row.variant,
         VERDICTS[row.verdict],
         level_in_column(row),
         plain(row.seeds),
-        percent(kept),
-        give_or_take(row.utility),
-        MISSING if row.utility is None or kept is None else points(row.utility.value - kept),
-        percent(told),
-        give_or_take(row.protocol),
-        MISSING if row.protocol is None or told is None else points(row.protocol.value - told),
+        percent(utility),
+        plus_minus(row.utility),
+        MISSING if utility is None else points(row.utility.value - utility),
+        percent(secret),
+        plus_minus(row.protocol),
+        MISSING if secret is None else points(row.protocol.value - secret),
         *_leak_of(row),
     ]
 
 
 def _leak_of(row: Row) -> list[str]:
     return [
-        give_or_take(row.fresh),
+        plus_minus(row.fresh),
         points(row.gap),
-        give_or_take(row.finer),
+        plus_minus(row.finer),
         percent(row.chance),
         percent(row.floor),
-        MISSING if row.flagged is None else f"{row.flagged:.0%}",
+        f"{row.flagged:.0%}",
     ]
 
 
-def _charts(one: Experiment, told: SecretResults) -> list[Part]:
+def _charts(one: ExperimentRecord, results: SecretResults) -> list[Part]:
     parts: list[Part] = []
-    names = (f"utility: {one.utility}", "joint adversary", "strongest fresh attack")
-    for variant in dict.fromkeys(row.variant for row in told.rows):
-        rows = [row for row in told.rows if row.variant == variant]
+    names = (f"utility: {one.utility}", "adversary of the training", "strongest fresh attack")
+    for variant in dict.fromkeys(row.variant for row in results.rows):
+        rows = [row for row in results.rows if row.variant == variant]
         if len({row.tradeoff for row in rows} - {None}) >= 3:
             parts.append(tradeoff_curves(variant, rows, names))
-    parts.append(utility_against_leak(told.rows, one.utility, told.secret))
-    if curves := _curves(told.rows, one.name):
+    parts.append(utility_against_leak(results.rows, one.utility, results.secret))
+    if curves := _curves(results.rows, one.name):
         parts.append(Fold(f"Training curves: {len(curves.panels)}", [curves]))
-    if pictures := _maps(told.rows):
+    if pictures := _maps(results.rows):
         parts.append(Fold("Maps of the embeddings, before and after", pictures))
     return parts
 
 
 def _curves(rows: Sequence[Row], name: str) -> Figure | None:
-    """One training of every variant and cell: that of the middle trade-off."""
+    """One training of each variant and cell: the one whose trade-off is closest to 0.5."""
     chosen: dict[tuple[str, str], Row] = {}
     for row in sorted(rows, key=lambda row: abs((row.tradeoff or 0.0) - 0.5)):
         if row.history is not None and row.history.round:
@@ -307,28 +329,30 @@ def _curves(rows: Sequence[Row], name: str) -> Figure | None:
     with_history = sum(row.history is not None and len(row.history.round) > 0 for row in rows)
     note = ""
     if len(shown[:MOST_CURVES]) < with_history:
-        note = f"{len(shown[:MOST_CURVES])} of {with_history} trainings; all are in {name or 'the experiment'}.json."
-    titles = [(f"{row.cell} · {row.variant} · {row.level}", row.history) for row in shown[:MOST_CURVES]]
+        note = f"{len(shown[:MOST_CURVES])} of {with_history} trainings; all are in {name}.json."
+    titles = [(f"{row.cell} · {row.variant} · {level(row)}", row.history) for row in shown[:MOST_CURVES]]
     histories = [(title, history) for title, history in titles if history is not None]
     return training_curves(histories, note) if histories else None
 
 
 def _maps(rows: Sequence[Row]) -> list[Part]:
-    """A figure for each data set: every encoder without protection first, and then with it."""
+    """A figure for each data set; for each encoder, unprotected embeddings come first."""
     pictures: list[Part] = []
     for dataset in dict.fromkeys(row.dataset for row in rows if row.map):
         these = [row for row in rows if row.map and row.dataset == dataset]
         these.sort(key=lambda row: (row.encoder, row.variant != UNPROTECTED, -(row.tradeoff or 0.0)))
-        places = [
-            replace(row.map, title=f"{row.encoder} · {row.variant} · {row.level}")
+        planes = [
+            Picture(f"{row.encoder} · {row.variant} · {level(row)}", row.map.after, row.map)
             for row in these
             if row.map is not None
         ]
-        text = "In two dimensions, by the secret class; unprotected first. The axes have no meaning of their own."
-        pictures.append(maps(f"Embeddings of {dataset}", places, text))
+        text = (
+            "Test examples in two dimensions (t-SNE), coloured by secret class; unprotected embeddings first. The axes"
+        )
+        pictures.append(maps(f"Embeddings of {dataset}", planes, f"{text} have no unit."))
     return pictures
 
 
-def _words(table: Words) -> Section:
+def _texts(table: TableRecord) -> Section:
     kinds = [Column(name, "text" if i else "name") for i, name in enumerate(table.columns)]
-    return Section(table.title, [Table("Every row", kinds, table.rows)])
+    return Section(table.title, [Table("All rows", kinds, table.rows)])

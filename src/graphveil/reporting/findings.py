@@ -1,9 +1,13 @@
-"""The page of an audit, and of a run with or without one."""
+"""The page of an audit, and the page of a run with or without audits."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 
-from graphveil.reporting.charts import attack_chart, maps, training_curves
-from graphveil.reporting.checks import Interval
+from graphveil.formats import Interval
+from graphveil.formats.audit import FURTHER, Attack, AuditRecord, Group
+from graphveil.formats.certificate import Certificate, LinkCertificate
+from graphveil.reporting.charts import Picture, attack_chart, maps, training_curves
 from graphveil.reporting.parts import (
     MEASURES,
     MISSING,
@@ -17,6 +21,7 @@ from graphveil.reporting.parts import (
     Section,
     Table,
     at_most,
+    compared,
     interval,
     metric_name,
     percent,
@@ -24,48 +29,49 @@ from graphveil.reporting.parts import (
     points,
     shortened,
 )
-from graphveil.reporting.results import Attack, Audit, Certificate, Group, Run
+from graphveil.reporting.read import Run
 
 VERDICTS = {
     "leaks": Mark("✗", "leaks", "bad"),
     "protected": Mark("✓", "protected", "good"),
     "flagged": Mark("⚠", "flagged", "warn"),
 }
+REFERENCE = "its reference (the chance level or, for links of embeddings that keep classes, the floor)"
 MEANING = {
-    "leaks": "At least one reading of the secret can be told from guessing.",
-    "protected": "No reading of the secret can be told from guessing, and nothing speaks against the audit.",
-    "flagged": "No reading of the secret can be told from guessing, but what is flagged below forbids to call that"
-    " protected.",
+    "leaks": f"At least one attack result is significantly above {REFERENCE}.",
+    "protected": f"No attack result is significantly above {REFERENCE}, and the audit has no flags.",
+    "flagged": f"No attack result is significantly above {REFERENCE}, but the audit has flags, which rule out the"
+    " verdict protected.",
 }
-BESIDE = {
-    "balanced": "balanced accuracy",
-    "class_matched": "class-matched AUC",
-    "with_public_graph": "with the public graph",
-    "with_features": "with the features",
-    "with_links": "with the known links",
-}
-INFORMATION = {"lower_bound": "at least (lower bound)", "vclub": "vCLUB estimate"}
+NOT_SHOWN = ("config", "versions", "graph", "reading", "encoding", "features", "certificates")
+"""Keys of run.json that are shown elsewhere, or that are for the owner: the path of the graph, and words in it."""
+REFERENCES = {"guessing": "chance level"}
+"""Words for the references of groups in audit.json."""
 Fact = tuple[str, str, str]
 
 
-def audit_page(audit: Audit) -> Page:
-    """What an audit found."""
+def audit_page(audit: AuditRecord) -> Page:
+    """The results of an audit."""
+    origin = details("Origin of this audit", audit.origin.to_dict())
     return Page(
-        title=f"What the embeddings tell about {audit.secret or 'the secret'}",
+        title=f"What the embeddings reveal about {audit.secret or 'the secret'}",
         answer=_answer(audit),
         verdict=VERDICTS[audit.verdict],
         facts=_facts(audit),
         summary=_warnings(audit),
-        sections=[*_sections(audit), Section("Origin", [details("Where this audit comes from", audit.origin)])],
+        sections=[*_sections(audit), Section("Origin", [origin])],
     )
 
 
 def run_page(run: Run) -> Page:
-    """What became of a run: its scores, its training and, if it has some, its audits."""
-    audits, several = run.audits, len(run.secrets) > 1 or len(run.audits) > 1
-    seen = {audit.secret for audit in audits}
-    unseen = [hidden for hidden in run.secrets if hidden.secret not in seen]
-    facts = [("utility", f"{percent(run.kept)} %", f"{metric_name(run.kept_metric)} of {run.utility}")]
+    """The scores of a run, its training and its audits."""
+    record, audits = run.record, run.audits
+    config, scores = record.config, record.scores
+    several = len(config.secrets) > 1 or len(audits) > 1
+    audited = {audit.secret for audit in audits}
+    not_audited = [secret for secret in config.secrets if secret not in audited]
+    metric = metric_name(scores.utility_metric or "metric unknown")
+    facts = [("utility", f"{percent(scores.utility)} %", f"{metric} of {config.utility}")]
     summary, sections, answer = list[Part](), list[Section](), list[str]()
     for audit in audits:
         about = f" · {audit.secret}" if several else ""
@@ -73,143 +79,168 @@ def run_page(run: Run) -> Page:
         answer += [f"{audit.secret}: {sentence}" if several else sentence for sentence in _answer(audit)]
         sections += [Section(f"{section.title}{about}", section.parts) for section in _sections(audit)]
         summary += _warnings(audit, about)
-    if run.strange:
-        summary.append(Prose([f"⚠ of other embeddings, and left out: {', '.join(run.strange)}"], listed=True))
-    for hidden in unseen:
-        about = f" · {hidden.secret}" if several else ""
-        rule = "rule counted from the codes" if run.objective == "codes" else "joint adversary"
-        guessing = f"guessing {percent(hidden.chance)} %; a fresh attacker may learn more"
-        facts.append((f"{rule}{about}", f"{percent(hidden.joint)} %", guessing))
-        if (certificate := run.certificates.get(hidden.secret)) is not None:
-            facts += [(f"{name}{about}", value, note) for name, value, note in _certified(certificate)]
-            answer.append(f"{hidden.secret}: {certificate.sentence}" if several else certificate.sentence)
-        what = f"{hidden.secret} has" if several else "This run has"
-        answer.append(
-            f"{what} not been audited, so what a fresh attacker reads is unknown: run `graphveil audit` on it."
-        )
-    length = f"{plain(run.rounds)} rounds, of which round {plain(run.selected_round)} was selected"
-    facts.append(("training", f"{run.encoder}, {run.objective}", f"λ {plain(run.tradeoff)}; {length}"))
+    if run.other_audits:
+        files = ", ".join(run.other_audits)
+        summary.append(Prose([f"⚠ not shown, because they are audits of other embeddings: {files}"], listed=True))
+    for secret in not_audited:
+        about = f" · {secret}" if several else ""
+        facts += [(f"{name}{about}", value, note) for name, value, note in _unaudited(run, secret)]
+        if (certificate := record.certificates.get(secret)) is not None:
+            answer.append(f"{secret}: {certificate.sentence}" if several else certificate.sentence)
+        what = f"{secret} has" if several else "This run has"
+        answer.append(f"{what} not been audited: run `graphveil audit` to attack its embeddings.")
+    length = f"{plain(record.rounds)} rounds; round {plain(record.selected_round)} was selected"
+    facts.append(("training", f"{config.encoder}, {config.objective}", f"λ {plain(config.tradeoff)}; {length}"))
+    graph = PurePath(record.graph).name  # without the folders of its owner
     if run.histories:
-        titles = {secret: f"{run.graph} · {run.encoder}" + f" · {secret}" * several for secret in run.histories}
+        titles = {secret: f"{graph} · {config.encoder}" + f" · {secret}" * several for secret in run.histories}
         curves = [(titles[secret], history) for secret, history in run.histories.items()]
         sections.append(Section("Training", [training_curves(curves)]))
-    origin = [("Configuration", run.config), ("Versions", run.versions), ("Record", run.record)]
-    origin += [(f"Where the audit of {audit.secret} comes from", audit.origin) for audit in audits]
+    rest = {name: value for name, value in record.to_dict().items() if name not in NOT_SHOWN}
+    origin = [("Configuration", config.to_dict()), ("Versions", record.versions), ("Record", rest)]
+    origin += [(f"Origin of the audit of {audit.secret}", audit.origin.to_dict()) for audit in audits]
     return Page(
-        title=f"{run.graph or 'A run'}: keep {run.utility}, hide {' and '.join(one.secret for one in run.secrets)}",
+        title=f"{graph or 'A run'}: keep {config.utility}, hide {' and '.join(config.secrets)}",
         answer=answer,
-        verdict=_worst(audits, all_seen=bool(audits) and not unseen),
+        verdict=_worst(audits, all_audited=bool(audits) and not not_audited),
         facts=facts,
         summary=summary,
         sections=[*sections, Section("Configuration and versions", [details(*one) for one in origin])],
     )
 
 
-def _worst(audits: Sequence[Audit], all_seen: bool) -> Mark:
+def details(title: str, values: Mapping[str, object]) -> Fold:
+    """JSON values, hidden until a click."""
+    return Fold(title, [Plain(json.dumps(values, indent=2, ensure_ascii=False))])
+
+
+def _worst(audits: Sequence[AuditRecord], all_audited: bool) -> Mark:
     found = {audit.verdict for audit in audits}
-    if "leaks" not in found and not all_seen:
+    if "leaks" not in found and not all_audited:
         return Mark("⚠", "not audited", "warn")
     return VERDICTS[next(verdict for verdict in ("leaks", "flagged", "protected") if verdict in found)]
 
 
-def details(title: str, text: str) -> Fold:
-    """Plain values, as they stand in a file, behind a click."""
-    return Fold(title, [Plain(text)])
+def _unaudited(run: Run, secret: str) -> list[Fact]:
+    """The attack that belongs to the training, and the certificate."""
+    scores = {score.secret: score for score in run.record.scores.secrets}
+    facts = list[Fact]()
+    if (score := scores.get(secret)) is not None:
+        name = "rule counted from the codes" if run.record.config.objective == "codes" else "adversary of the training"
+        note = f"chance level {percent(score.chance)} %; a fresh attack may be stronger"
+        facts.append((name, f"{percent(score.value)} %", note))
+    certificate = run.record.certificates.get(secret)
+    return facts if certificate is None else [*facts, *_certified(certificate)]
 
 
-def _answer(audit: Audit) -> list[str]:
-    sentences = [MEANING[audit.verdict]]
-    best, chance = audit.strongest.reading, audit.chance
-    if best is not None:
-        read = f"The strongest attack, {audit.strongest.name}, reads {interval(best)} %"
-        sentences.append(f"{read} where guessing reads {percent(chance)} %." if chance is not None else f"{read}.")
-    if best is not None and audit.joint is not None:
-        gap = points(best.value - audit.joint)
+def _answer(audit: AuditRecord) -> list[str]:
+    best, joint = audit.strongest, audit.joint_adversary
+    sentences = [
+        MEANING[audit.verdict],
+        f"The strongest attack, {best.attack}, has an {metric_name(best.metric)} of {interval(best)} %; the"
+        f" chance level is {percent(audit.chance)} %.",
+    ]
+    if joint is not None:
         sentences.append(
-            f"The adversary trained along reads {percent(audit.joint)} %: the gap to a fresh one is {gap} points."
+            f"The adversary of the training has an {metric_name(best.metric)} of {percent(joint.value)} %; the"
+            f" strongest attack is {compared(joint.gap, 'it')}."
         )
     return sentences
 
 
-def _facts(audit: Audit) -> list[Fact]:
-    best = audit.strongest
+def _facts(audit: AuditRecord) -> list[Fact]:
+    best, floor, joint = audit.strongest, audit.floor, audit.joint_adversary
     facts = [
-        ("strongest attack", f"{interval(best.reading)} %", f"{metric_name(best.metric)}; {best.name}"),
+        ("strongest attack", f"{interval(best)} %", f"{metric_name(best.metric)}; {best.attack}"),
         *([] if audit.worst_group is None else [_worst_group(audit.worst_group)]),
         *([] if audit.certificate is None else _certified(audit.certificate)),
-        ("guessing", f"{percent(audit.chance)} %", f"of {plain(audit.examples)} test examples"),
+        ("chance level", f"{percent(audit.chance)} %", f"{plain(audit.test_examples)} test examples"),
     ]
-    if audit.floor is not None:
+    if floor is not None:
         what = (
-            "the best rule on pairs of true classes"
+            "AUC of the best rule on pairs of true classes"
             if best.metric == "auc"
-            else "the public graph without the embeddings"
+            else "accuracy of attacks on the public graph without z"
         )
-        excess = None if best.reading is None else best.reading.value - audit.floor.value
-        facts.append(("floor", f"{interval(audit.floor)} %", f"{what}; the strongest is {points(excess)} from it"))
-    if audit.joint is not None:
-        gap = None if best.reading is None else best.reading.value - audit.joint
-        facts.append(("joint adversary", f"{percent(audit.joint)} %", f"gap to a fresh one: {points(gap)}"))
-    for name, one in audit.beside.items():
-        excess_text = "" if one.excess is None else f"; the embeddings add {points(one.excess.value)}"
-        chance_text = "" if one.chance is None else f"; guessing {percent(one.chance)} %"
-        facts.append((BESIDE[name], f"{interval(one.reading)} %", f"{one.attack}{chance_text}{excess_text}"))
+        position = compared(floor.excess, "the floor")
+        facts.append(("floor", f"{interval(floor)} %", f"{what}; the strongest attack is {position}"))
+    if joint is not None:
+        position = compared(joint.gap, "it")
+        facts.append(("adversary of the training", f"{percent(joint.value)} %", f"the strongest attack is {position}"))
+    for name, one in audit.further.items():
+        excess = "" if one.excess is None else f"; z adds {points(one.excess.value)} points"
+        note = f"{one.attack}; chance level {percent(one.chance)} %{excess}"
+        facts.append((FURTHER[name], f"{interval(one)} %", note))
     return facts
 
 
 def _worst_group(one: Group) -> Fact:
     """The group about which the strongest attack learns most."""
-    rest = f"{plain(one.examples)} test examples; {one.compared_with} {percent(one.reference)} %"
+    rest = f"{plain(one.examples)} test examples; {_reference(one)} {percent(one.reference)} %"
     what = f"{MEASURES[one.measure]} of {shortened(one.label, 60)}"
-    return ("worst group", f"{interval(one.reading)} %", f"{what}; {rest}")
+    return ("worst group", f"{interval(one.interval)} %", f"{what}; {rest}")
+
+
+def _reference(one: Group) -> str:
+    return REFERENCES.get(one.compared_with, one.compared_with)
 
 
 def _certified(one: Certificate) -> list[Fact]:
-    """The certificate in numbers; what it does not state is left out."""
-    counted = f"{one.metric} of the best possible attack on the codes alone, counted exactly for this release"
-    facts = [("certificate", at_most(one.best), counted)]
-    if one.elsewhere is not None:
-        sure = MISSING if one.confidence is None else plain(100 * one.confidence)
-        said = f"{one.metric} of the best possible attack on other nodes, with {sure} % confidence"
-        facts.append(("certificate · nodes like these", at_most(one.elsewhere), said))
-    if one.finer is not None:
-        name = "class-matched AUC" if one.metric == "AUC" else "balanced accuracy"
-        facts.append((f"certificate · {name}", at_most(one.finer), "of the best possible attack on the codes alone"))
-    if one.worst is not None:
-        group = f"share of one class among the {plain(one.worst_nodes)} nodes with that code"
-        facts.append(("certificate · worst code", at_most(one.worst), group))
-    if one.codes is not None:
-        bits = MISSING if one.bits is None else f"{one.bits:.2f}"
-        facts.append(("codes", plain(one.codes), f"a code reveals at most {bits} bits about its node, of any secret"))
-    return facts
+    """The certificate in numbers."""
+    if isinstance(one, LinkCertificate):
+        metric, best, finer, finer_name = "AUC", one.auc, one.class_matched_auc, "class-matched AUC"
+        limit = None if one.calibration is None else one.calibration.auc_limit
+    else:
+        metric, best, finer, finer_name = "accuracy", one.accuracy, one.balanced_accuracy, "balanced accuracy"
+        limit = None if one.calibration is None else one.calibration.accuracy_limit
+    exact = f"{metric} of the best possible attack on the codes alone, counted exactly for this release"
+    facts = [("certificate", at_most(best), exact)]
+    if limit is not None:
+        note = f"{metric} of the best possible attack on other nodes, with {plain(100 * one.confidence)} % confidence"
+        facts.append(("certificate · nodes like these", at_most(limit), note))
+    if finer is not None:
+        note = "of the best possible attack on the codes alone"
+        facts.append((f"certificate · {finer_name}", at_most(finer), note))
+    if not isinstance(one, LinkCertificate):
+        note = f"largest share of a class among nodes with the same code ({plain(one.worst.nodes)} nodes)"
+        facts.append(("certificate · worst code", at_most(one.worst.share), note))
+    bits = f"the code of a node reveals at most {one.bits_per_node:.2f} bits about any secret"
+    return [*facts, ("codes", plain(one.codes), bits)]
 
 
-def _warnings(audit: Audit, about: str = "") -> list[Part]:
-    flags = [f"⚠ {name}{about}: {sentence}" for name, sentence in audit.flags]
+def _warnings(audit: AuditRecord, about: str = "") -> list[Part]:
+    flags = [f"⚠ {flag.name}{about}: {flag.sentence}" for flag in audit.flags]
     return [Prose(flags, listed=True)] if flags else []
 
 
-def _sections(audit: Audit) -> list[Section]:
-    best = [(name, found) for name, attacks in audit.controls.items() if (found := _best(attacks)) is not None]
+def _sections(audit: AuditRecord) -> list[Section]:
+    best = [(name, attacks[0]) for name, attacks in audit.controls.items() if attacks]  # the strongest comes first
     attacks: list[Part] = [
         attack_chart(audit, best),
-        Fold("Every attack, with finer readings", [_attack_table("Attacks on the embeddings", audit.attacks)]),
+        Fold("All attacks with more metrics", [_attack_table("Attacks on the embeddings", audit.attacks)]),
     ]
     sections = [] if audit.certificate is None else [_certificate(audit.certificate)]
     sections.append(Section("Attacks", attacks))
     if audit.groups:
         sections.append(Section("Groups", [_groups(audit)]))
     if best:
-        note = "Of each control the attack that read most on the validation part."
-        every = [_attack_table(f"Every attack on: {name}", found) for name, found in audit.controls.items()]
-        sections.append(Section("Controls", [_controls(audit, best, note), Fold("Every attack on a control", every)]))
-    if audit.maps:
-        text = "The same points in two dimensions, by their secret class; the axes have no meaning of their own."
-        sections.append(Section("Maps", [maps("Embeddings by secret class", audit.maps, text)]))
+        every = [_attack_table(f"All attacks on: {name}", found) for name, found in audit.controls.items()]
+        sections.append(Section("Controls", [_controls(audit, best), Fold("All attacks on each control", every)]))
+    if pictures := _pictures(audit):
+        text = f"The same test {'pairs' if audit.secret == 'links' else 'nodes'} in two dimensions (t-SNE), coloured by"
+        text += " secret class. The axes have no unit."
+        sections.append(Section("Maps", [maps("Embeddings by secret class", pictures, text)]))
     sections.append(Section("Mutual information", [_information(audit)]))
     if audit.notes:
         sections.append(Section("Notes", [Prose(audit.notes, listed=True)]))
     return sections
+
+
+def _pictures(audit: AuditRecord) -> list[Picture]:
+    if (map := audit.map) is None:
+        return []
+    planes = {"before: unprotected": map.before, "after: these embeddings": map.after}
+    return [Picture(title, plane, map) for title, plane in planes.items() if plane is not None]
 
 
 def _certificate(one: Certificate) -> Section:
@@ -221,20 +252,15 @@ def _certificate(one: Certificate) -> Section:
     )
 
 
-def _best(attacks: Sequence[Attack]) -> Attack | None:
-    """As the audit chose it: it stands first."""
-    return attacks[0] if attacks else None
-
-
 def _attack_table(title: str, attacks: Sequence[Attack]) -> Table:
-    ranked = sorted(attacks, key=lambda one: -(one.reading.value if one.reading else -1.0))
-    columns = [Column("attack", "name"), Column("metric", "text"), Column("reading [95 % interval]")]
+    ranked = sorted(attacks, key=lambda one: -one.value)
+    columns = [Column("attack", "name"), Column("metric", "text"), Column("value [95 % interval]")]
     columns += [Column("class-matched or balanced"), Column("on validation"), Column("knows", "text")]
     rows = [
         [
-            one.name,
+            one.attack,
             metric_name(one.metric),
-            interval(one.reading),
+            interval(one),
             interval(one.finer),
             percent(one.validation),
             " + ".join(one.needs),
@@ -244,45 +270,49 @@ def _attack_table(title: str, attacks: Sequence[Attack]) -> Table:
     return Table(title, columns, rows, "In percent.")
 
 
-def _groups(audit: Audit) -> Table:
-    columns = [Column("group", "name"), Column("test examples"), Column("measure", "text")]
+def _groups(audit: AuditRecord) -> Table:
+    columns = [Column("group", "name"), Column("test examples"), Column("metric", "text")]
     columns += [Column("value [interval]"), Column("reference"), Column("reference is", "text")]
     rows = [
         [
             shortened(one.label, 60),
             plain(one.examples),
             MEASURES[one.measure],
-            "too few" if one.reading is None else interval(one.reading),
+            "too few" if one.interval is None else interval(one.interval),
             percent(one.reference),
-            MISSING if one.reading is None else one.compared_with,
+            MISSING if one.interval is None else _reference(one),
         ]
         for one in audit.groups
     ]
-    judged = sum(one.reading is not None for one in audit.groups)
-    note = f"In percent, from the answers of the strongest attack, {audit.strongest.name}. The intervals hold for all"
-    note += f" {judged} groups together (Bonferroni); groups with too few examples are not judged."
+    judged = sum(one.interval is not None for one in audit.groups)
+    note = f"In percent, for the strongest attack, {audit.strongest.attack}. The intervals hold for all {judged} groups"
+    note += " at once (Bonferroni). Groups with too few examples have no value."
     if any(one.measure == "tpr_minus_fpr" for one in audit.groups):
         name = MEASURES["tpr_minus_fpr"]
-        note += f" {name} of a class: the share of its nodes assigned to it, minus that of all other nodes."
+        note += f" {name} of a class: the share of its nodes that are assigned to it, minus that of all other nodes."
     if any(one.measure == "auc" for one in audit.groups):
         note += " A pair counts for the groups of both ends; by degree, for that of the end with the smaller degree."
     return Table("The strongest attack by group", columns, rows, note)
 
 
-def _controls(audit: Audit, best: Sequence[tuple[str, Attack]], note: str) -> Table:
-    columns = [Column("control", "name"), Column("attack", "text"), Column("reading [95 % interval]")]
+def _controls(audit: AuditRecord, best: Sequence[tuple[str, Attack]]) -> Table:
+    columns = [Column("control", "name"), Column("strongest attack", "text"), Column("value [95 % interval]")]
     columns.append(Column("class-matched or balanced"))
-    rows = [[name, one.name, interval(one.reading), interval(one.finer)] for name, one in best]
-    rows.append(["guessing", MISSING, percent(audit.chance), MISSING])
-    return Table("Controls", columns, rows, f"In percent. {note}")
+    rows = [[name, one.attack, interval(one), interval(one.finer)] for name, one in best]
+    rows.append(["chance level", MISSING, percent(audit.chance), MISSING])
+    return Table("Controls", columns, rows, "In percent. The strongest attack was chosen on the validation part.")
 
 
-def _information(audit: Audit) -> Table:
-    rows = [[INFORMATION[name], _nats(one), doubt or MISSING] for name, (one, doubt) in audit.information.items()]
-    rows.append(["entropy of the secret", MISSING if audit.entropy is None else f"{audit.entropy:.3f}", MISSING])
-    columns = [Column("of the strongest attack", "name"), Column("nats [95 % interval]"), Column("doubt", "text")]
+def _information(audit: AuditRecord) -> Table:
+    found = audit.mutual_information
+    rows = [
+        [name, _nats(one), one.warning or MISSING]
+        for name, one in (("lower bound", found.lower_bound), ("vCLUB estimate", found.vclub))
+    ]
+    rows.append(["entropy of the secret", f"{found.entropy:.3f}", MISSING])
+    columns = [Column("estimate", "name"), Column("nats [95 % interval]"), Column("warning", "text")]
     return Table("Mutual information of embeddings and secret", columns, rows)
 
 
-def _nats(reading: Interval | None) -> str:
-    return MISSING if reading is None else f"{reading.value:.3f} [{reading.low:.3f}, {reading.high:.3f}]"
+def _nats(one: Interval) -> str:
+    return f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"

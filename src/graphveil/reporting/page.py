@@ -1,4 +1,4 @@
-"""Assemble the page, and write it."""
+"""Assemble the page and write it."""
 
 from functools import cache
 from importlib import resources
@@ -9,11 +9,11 @@ from markupsafe import Markup
 
 from graphveil.errors import GraphveilError
 from graphveil.files import write_text
+from graphveil.formats.audit import AuditRecord
 from graphveil.reporting.comparison import comparison_page
 from graphveil.reporting.findings import audit_page, run_page
 from graphveil.reporting.parts import Page
-from graphveil.reporting.read import read
-from graphveil.reporting.results import Audit, Run
+from graphveil.reporting.read import Run, read
 
 
 def report(source: str | Path, out: str | Path) -> None:
@@ -21,13 +21,13 @@ def report(source: str | Path, out: str | Path) -> None:
 
     Args:
         source: an audit.json, the folder of a run, or a folder of `graphveil reproduce` or `graphveil sweep`.
-        out: the page, a name that ends in .html.
+        out: the file of the page; its name ends in .html.
     """
     source, out = Path(source), Path(out)
     if out.suffix.lower() not in (".html", ".htm"):
         raise GraphveilError(f"the report cannot be written to {out}: give a name that ends in .html.")
     found = read(source)
-    if isinstance(found, Audit):
+    if isinstance(found, AuditRecord):
         page = audit_page(found)
     elif isinstance(found, Run):
         page = run_page(found)
@@ -37,7 +37,7 @@ def report(source: str | Path, out: str | Path) -> None:
 
 
 def render(page: Page) -> str:
-    """The page as HTML; half a surrogate pair, which JSON may hold and UTF-8 may not, becomes a question mark."""
+    """Render the page as HTML; a lone surrogate, which JSON may contain and UTF-8 may not, becomes a question mark."""
     text = _template().render(page=page, style=Markup(_file("style.css")))
     return text.encode("utf-8", "replace").decode("utf-8")
 

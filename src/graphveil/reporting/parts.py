@@ -1,4 +1,4 @@
-"""What a page is made of, and how its numbers are written."""
+"""The parts of a page, and how its numbers are formatted."""
 
 import math
 from collections.abc import Sequence
@@ -8,16 +8,16 @@ from typing import ClassVar, Literal
 
 from markupsafe import Markup
 
-from graphveil.reporting.checks import Interval
+from graphveil.formats import Interval
 
 MISSING = "\N{EN DASH}"
 MEASURES = {"accuracy": "accuracy", "tpr_minus_fpr": "TPR \N{MINUS SIGN} FPR", "auc": "AUC"}
-"""Of groups; the second is 0 for guessing and 1 for a perfect attack."""
+"""The names of the metrics of groups; TPR minus FPR is 0 at chance and 1 for a perfect attack."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A judgement, told by a symbol, a word and, least of all, a colour."""
+    """A verdict as a symbol and a word; the colour repeats them."""
 
     symbol: str
     text: str
@@ -26,7 +26,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Column:
-    """One column; neighbours of the same group share a heading."""
+    """One column; adjacent columns of the same group share a heading."""
 
     name: str
     kind: Literal["name", "text", "number"] = "number"
@@ -35,7 +35,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Texts in rows."""
+    """Rows of texts."""
 
     kind: ClassVar[str] = "table"
     title: str
@@ -45,7 +45,7 @@ class Table:
 
     @property
     def groups(self) -> list[tuple[str, int]]:
-        """The shared headings and how many columns each spans; none if no column is in a group."""
+        """The shared headings and the number of columns of each; empty if no column is in a group."""
         if not any(column.group for column in self.columns):
             return []
         return [(name, len(list(these))) for name, these in groupby(column.group for column in self.columns)]
@@ -53,7 +53,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """One chart or small multiples of it, their legend as (swatch, label), and the numbers they show."""
+    """One or more charts of the same kind, their legend as (swatch, label), and their numbers as a table."""
 
     kind: ClassVar[str] = "figure"
     title: str
@@ -74,7 +74,7 @@ class Prose:
 
 @dataclass(frozen=True)
 class Plain:
-    """A text as it stands in a file."""
+    """A text that is shown unchanged."""
 
     kind: ClassVar[str] = "plain"
     text: str
@@ -82,7 +82,7 @@ class Plain:
 
 @dataclass(frozen=True)
 class Fold:
-    """Parts that are opened by a click."""
+    """Parts that are hidden until a click."""
 
     kind: ClassVar[str] = "fold"
     title: str
@@ -94,7 +94,7 @@ Part = Table | Figure | Prose | Plain | Fold
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what is below it."""
+    """A heading and the parts below it."""
 
     title: str
     parts: Sequence[Part]
@@ -105,7 +105,7 @@ class Page:
     """A report.
 
     Args:
-        answer: the first thing to read. facts: (name, value, explanation), the numbers behind it.
+        answer: sentences at the top. facts: (name, value, explanation), the most important numbers.
     """
 
     title: str
@@ -117,12 +117,12 @@ class Page:
 
 
 def percent(share: float | None) -> str:
-    """A share in percent with one decimal, without the sign."""
+    """A share in percent with one decimal, without the percent sign."""
     return MISSING if share is None else f"{100 * share:.1f}"
 
 
 def at_most(share: float | None) -> str:
-    """A share in percent, rounded up, so that a limit stays one."""
+    """An upper limit in percent, rounded up so that it stays a limit."""
     return MISSING if share is None else f"≤ {min(100.0, math.ceil(1000 * share - 1e-9) / 10):.1f} %"
 
 
@@ -133,31 +133,36 @@ def points(difference: float | None) -> str:
     return f"{100 * difference:+.1f}".replace("-", "\N{MINUS SIGN}")
 
 
-def give_or_take(reading: Interval | None) -> str:
-    """85.3 ± 1.2; the value alone where there is no interval."""
-    if reading is None:
-        return MISSING
-    return f"{percent(reading.value)} ± {percent(reading.half)}" if reading.half else percent(reading.value)
+def compared(difference: float, reference: str) -> str:
+    """A difference of shares in words, such as `4.7 points above the floor`."""
+    return f"{100 * abs(difference):.1f} points {'below' if difference < 0 else 'above'} {reference}"
 
 
-def interval(reading: Interval | None) -> str:
-    """85.3 [84.1, 86.5]; the value alone where there is no interval."""
-    if reading is None:
+def plus_minus(one: Interval | None) -> str:
+    """Format as 85.3 ± 1.2, or as the value alone if there is no interval."""
+    if one is None:
         return MISSING
-    ends = f" [{percent(reading.low)}, {percent(reading.high)}]" if reading.half else ""
-    return percent(reading.value) + ends
+    return f"{percent(one.value)} ± {percent(one.half)}" if one.half else percent(one.value)
+
+
+def interval(one: Interval | None) -> str:
+    """Format as 85.3 [84.1, 86.5], or as the value alone if there is no interval."""
+    if one is None:
+        return MISSING
+    ends = f" [{percent(one.low)}, {percent(one.high)}]" if one.half else ""
+    return percent(one.value) + ends
 
 
 def plain(number: float | None) -> str:
-    """As short as it is exact enough to read."""
+    """A number with at most six significant digits."""
     return MISSING if number is None else f"{number:g}"
 
 
 def metric_name(metric: str) -> str:
-    """As people write it."""
+    """The name of a metric for people."""
     return "AUC" if metric == "auc" else metric
 
 
 def shortened(text: str, most: int) -> str:
-    """For places where a long name would run out of the picture."""
+    """Cut a text that is too long for its place."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,7 +1,7 @@
 """A small SVG writer: axes with round ticks, lines with bands, markers, rules.
 
-Colours, dashes and sizes are the style sheet's, by the classes `s0`, `s1`, ... of the series, so that dark, light and
-print need no second picture. Every text is escaped by `Markup.format` on its way in.
+The style sheet sets colours, dashes and sizes by the classes `s0`, `s1`, ... of the series, so one picture serves dark,
+light and print. `Markup.format` escapes every text.
 """
 
 import math
@@ -18,11 +18,11 @@ COLOURS = 8
 LEFT, RIGHT, TOP, BOTTOM = 40.0, 18.0, 26.0, 36.0
 WIDTH, HEIGHT = 360.0, 240.0
 LONGEST = 52
-"""Letters of a text that fit across a picture."""
+"""Characters of a text that fit into the width of a picture."""
 
 
 def _around(*quarter: tuple[float, float]) -> Iterator[tuple[float, float]]:
-    """A quarter of a shape and the other three."""
+    """All four quarters of a shape, from its first one."""
     for x, y in ((1, 0), (0, 1), (-1, 0), (0, -1)):
         yield from ((x * a - y * b, y * a + x * b) for a, b in quarter)
 
@@ -35,12 +35,12 @@ _SHAPES: Sequence[Sequence[tuple[float, float]]] = (
     tuple(_around((-0.45, -1.35), (0.45, -1.35), (0.45, -0.45))),
     tuple(_around((-1.2, -0.6), (-0.6, -1.2), (0, -0.6))),
 )
-"""Square, triangle, diamond, triangle upside down, plus, cross: corners around the middle. A disc comes before them."""
+"""Corners of a square, triangle, diamond, inverted triangle, plus and cross; the first shape is a disc."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A range between round numbers, and the words for them."""
+    """A range between round numbers, with its ticks."""
 
     label: str
     ticks: Sequence[float]
@@ -48,7 +48,7 @@ class Axis:
 
     @classmethod
     def over(cls, label: str, values: Iterable[float | None], percent: bool = True) -> "Axis":
-        """The axis that holds all `values`."""
+        """The shortest axis with round ends that covers all `values`."""
         known = [value for value in values if value is not None] or [0.0, 1.0]
         return cls(label, ticks(min(known), max(known)), percent)
 
@@ -56,13 +56,13 @@ class Axis:
         return f"{100 * tick:g}%" if self.percent else f"{tick:g}"
 
     def place(self, value: float) -> float:
-        """From 0 at the lower end to 1 at the upper; beyond them there is nothing."""
+        """The position from 0 (lower end) to 1 (upper end); values outside are clipped."""
         low, high = self.ticks[0], self.ticks[-1]
         return min(1.0, max(0.0, (value - low) / (high - low)))
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Some `about` round numbers, the first at or below `low` and the last at or above `high`."""
+    """About `about` round numbers, the first at or below `low` and the last at or above `high`."""
     if high - low <= 1e-9 * max(1.0, abs(low), abs(high)):
         low, high = low - 0.05 * max(1.0, abs(low)), high + 0.05 * max(1.0, abs(high))
     raw = (high - low) / about
@@ -73,7 +73,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 class Plot:
-    """A picture that marks are put into, in the units of its axes; an axis that is None has units of the picture."""
+    """A picture to add marks to, in the units of its axes; without an axis, in units of the picture."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Plot:
         self.marks: list[Markup] = []
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """Where a point is in the picture."""
+        """The position of a point in the picture."""
         width, height = self.size
         if self.x is not None:
             x = self.left + self.x.place(x) * (width - self.left - RIGHT)
@@ -99,7 +99,7 @@ class Plot:
         return x, y
 
     def line(self, series: int, points: Sequence[tuple[float, float | None]], kind: str = "line") -> None:
-        """A line that is broken where a value is missing."""
+        """A line with gaps where a value is missing."""
         path, pen = [], "M"
         for x, y in points:
             if y is None:
@@ -117,21 +117,21 @@ class Plot:
         self.marks.append(Markup('<path class="band {}" d="{}"/>').format(_colour(series), _polygon(corners)))
 
     def point(self, series: int, x: float, y: float, title: str, kind: str = "point") -> None:
-        """A marker with a text that shows under the pointer."""
+        """A marker with a tooltip."""
         d = marker(series, *self.at(x, y), 3.6)
         self.marks.append(
             Markup('<path class="{} {}" d="{}"><title>{}</title></path>').format(kind, _colour(series), d, title)
         )
 
     def cloud(self, series: int, places: Iterable[tuple[float, float]], title: str) -> None:
-        """Many markers of one series as a single mark, in units of the axes."""
+        """Many markers of one series as a single path, in units of the axes."""
         d = "".join(marker(series, *self.at(x, y), 2.2) for x, y in places)
         self.marks.append(
             Markup('<path class="cloud {}" d="{}"><title>{}</title></path>').format(_colour(series), d, title)
         )
 
     def rule(self, kind: str, value: float | None, across: bool = True) -> None:
-        """A line through the whole picture at one value of y, or of x if not `across`; `kind` is chance or floor."""
+        """A line across the picture at a value of y, or of x if not `across`; `kind` is "chance" or "floor"."""
         if value is None:
             return
         x0, y0, x1, y1 = self._frame()
@@ -140,11 +140,11 @@ class Plot:
         self.marks.append(Markup('<path class="rule {}" d="{}"/>').format(kind, d))
 
     def text(self, x: float, y: float, words: str, kind: str) -> None:
-        """Words at a place of the picture."""
+        """A text at a position of the picture."""
         self.marks.append(_text(x, y, shortened(words, LONGEST), kind))
 
     def svg(self) -> Markup:
-        """The whole, with a title and a description for those who do not see it."""
+        """The picture, with a title and a description for screen readers."""
         width, height = self.size
         parts = [
             Markup('<svg viewBox="0 0 {:g} {:g}" role="img">').format(width, height),
@@ -179,13 +179,13 @@ class Plot:
 
 
 def marker(series: int, x: float, y: float, size: float) -> str:
-    """The outline of a series' own shape around a place."""
+    """The outline of the marker of a series around a position."""
     (right, down), rest = _outline(series % (len(_SHAPES) + 1), size)
     return f"M{_pair(x + right, y + down)}{rest}"
 
 
 def swatch(series: int, kind: str) -> Markup:
-    """A series as the legend shows it: a `line` with its marker, a `point`, or a `rule` by its name."""
+    """A series in the legend: a `line` with its marker, a `point`, or a rule by its name."""
     line, shape = Markup('<path class="{} {}" d="M1 8H31"/>'), Markup('<path class="{} {}" d="{}"/>')
     parts = []
     if kind in ("line", "front"):
@@ -199,7 +199,7 @@ def swatch(series: int, kind: str) -> Markup:
 
 @cache
 def _outline(shape: int, size: float) -> tuple[tuple[float, float], str]:
-    """Where a shape begins, seen from its middle, and the rest of its path, which is the same everywhere."""
+    """The start of a shape relative to its centre, and the rest of its path, which does not depend on the position."""
     if shape == 0:
         r = 1.15 * size
         return (-r, 0.0), f"a{r:.1f} {r:.1f} 0 1 0 {2 * r:.1f} 0a{r:.1f} {r:.1f} 0 1 0 {-2 * r:.1f} 0"

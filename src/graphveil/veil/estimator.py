@@ -24,6 +24,7 @@ import graphveil
 from graphveil.data import Split, check_graph, check_targets, digest
 from graphveil.errors import GraphveilError, unknown
 from graphveil.files import read_json, write_json, write_tensors
+from graphveil.formats.run import SCHEMA
 from graphveil.models.build import Spec, spec_name
 from graphveil.models.codes import CodeBook, CodeShape, hard_codes
 from graphveil.models.grid import Grid
@@ -38,8 +39,6 @@ from graphveil.training.targets import secret_target, utility_target
 from graphveil.veil.code_books import node_names
 from graphveil.veil.fitting import Fitting
 from graphveil.veil.modules import build_modules, saved_adversary, saved_spec
-
-SCHEMA = "graphveil/run/5"
 
 
 class Veil:

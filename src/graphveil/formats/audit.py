@@ -1,0 +1,224 @@
+"""`audit.json`: what the attacks of an audit found about one secret."""
+
+from typing import ClassVar, Literal
+
+from msgspec import field
+
+from graphveil.formats.certificate import Certificate
+from graphveil.formats.interval import Interval, ShareInterval
+from graphveil.formats.record import Count, File, Number, Record, Share
+
+Metric = Literal["accuracy", "auc"]
+Verdict = Literal["leaks", "protected", "flagged"]
+FURTHER = {
+    "balanced": "balanced accuracy",
+    "class_matched": "class-matched AUC",
+    "with_public_graph": "with the public graph",
+    "with_features": "with the features",
+    "with_links": "with the known links",
+}
+"""The keys of further results, and their names for people."""
+
+
+class Origin(Record, frozen=True):
+    """What was audited, and how.
+
+    Args:
+        panel: "full", "quick", or "own" for a list of attacks.
+        split, embeddings: digests.
+        graphveil: the version.
+    """
+
+    panel: str
+    seed: int
+    split: str
+    embeddings: str
+    graphveil: str
+
+
+class Strongest(ShareInterval, frozen=True, kw_only=True):
+    """The test result of the strongest attack.
+
+    Args:
+        upper: the upper bound over all attacks on z alone.
+    """
+
+    attack: str
+    metric: Metric
+    upper: Share
+
+
+class Attack(ShareInterval, frozen=True, kw_only=True):
+    """The test result of one attack.
+
+    Args:
+        needs: what the attacker holds, such as "z", "secrets" or "graph".
+        metrics: all metrics by name. validation: the metric on the validation part.
+    """
+
+    attack: str
+    needs: tuple[str, ...]
+    metric: Metric
+    metrics: dict[str, Interval]
+    validation: Share
+    seconds: Number
+
+    @property
+    def finer(self) -> Interval | None:
+        """The class-matched AUC of links, or the balanced accuracy of a node secret."""
+        return self.metrics.get("class_matched_auc") or self.metrics.get("balanced_accuracy")
+
+
+class Further(ShareInterval, frozen=True, kw_only=True):
+    """The strongest attack by another metric, or of attackers who hold more than z.
+
+    Args:
+        chance: the value of guessing.
+        excess: what z adds for attackers who hold more than z.
+    """
+
+    attack: str
+    metric: str
+    chance: Share
+    excess: Interval | None = None
+
+
+class Floor(ShareInterval, frozen=True, kw_only=True):
+    """The attack value that the utility implies by itself; `excess` is the strongest attack minus the floor."""
+
+    excess: Number
+
+
+class JointAdversary(Record, frozen=True):
+    """The test result of the adversary of the training; `gap` is the strongest attack minus it."""
+
+    value: Share
+    gap: Number
+
+
+class Nats(Interval, frozen=True, kw_only=True):
+    """An estimate of mutual information; `warning` says why it is not reliable, if so."""
+
+    warning: str | None
+
+
+class Information(Record, frozen=True):
+    """Mutual information of the embeddings and the secret, in nats."""
+
+    unit: Literal["nats"]
+    entropy: Number
+    lower_bound: Nats
+    vclub: Nats
+
+
+class Group(Record, frozen=True):
+    """The result of the strongest attack on one group of nodes or pairs.
+
+    Args:
+        by: "degree", or the name of a column. group: the value, or the range of degrees.
+        value, ci: None for a group with too few examples.
+        reference: the value of `compared_with`, which is "guessing" or "true classes".
+    """
+
+    kind: Literal["class", "degree", "column"]
+    by: str
+    group: str
+    measure: Literal["accuracy", "tpr_minus_fpr", "auc"]
+    examples: Count
+    value: Number | None
+    ci: tuple[Number, Number] | None
+    reference: Share | None
+    compared_with: str
+
+    @property
+    def interval(self) -> Interval | None:
+        """The value with its interval; None for a group with too few examples."""
+        return None if self.value is None else Interval(self.value, self.ci)
+
+    @property
+    def label(self) -> str:
+        """The group in a few words."""
+        return f"degree {self.group}" if self.kind == "degree" else f"{self.by} = {self.group}"
+
+
+class Flag(Record, frozen=True):
+    """A reason why an audit cannot have the verdict *protected*."""
+
+    name: str
+    sentence: str
+
+
+class Plane(Record, frozen=True):
+    """Coordinates of points."""
+
+    x: tuple[Number, ...]
+    y: tuple[Number, ...]
+
+
+class Map(Record, frozen=True):
+    """Test examples in two dimensions, with the secret class of each.
+
+    Args:
+        of: "nodes" or "pairs".
+        before: the same examples of an unprotected encoder, if there is one.
+        classes: one for each point. names: of the classes.
+    """
+
+    of: Literal["nodes", "pairs"]
+    before: Plane | None
+    after: Plane
+    classes: tuple[Count, ...] = field(name="class")
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for plane in (self.before, self.after):
+            if plane is not None and not len(plane.x) == len(plane.y) == len(self.classes):
+                raise ValueError(f"it has {len(plane.x)} x, {len(plane.y)} y and {len(self.classes)} classes")
+
+
+class AuditRecord(File, frozen=True, kw_only=True):
+    """What an audit found.
+
+    Args:
+        leak_reasons: for the verdict *leaks*, a few words for each reason.
+        chance: the value of guessing.
+        certificate_on_test: the largest values that codes allow on the test part, by metric.
+        controls: the attacks on each control, the strongest first.
+        dropped: attacks that the time budget left out.
+        answers_sha256: of the file with the answers of all attacks; None if it was not written.
+    """
+
+    SCHEMA: ClassVar[str] = "graphveil/audit/5"
+
+    origin: Origin
+    secret: str
+    verdict: Verdict
+    leak_reasons: tuple[str, ...]
+    chance: Share
+    strongest: Strongest
+    worst_group: Group | None
+    certificate: Certificate | None
+    certificate_on_test: dict[str, Share] | None
+    balanced: Further | None
+    class_matched: Further | None
+    with_public_graph: Further | None
+    with_features: Further | None
+    with_links: Further | None
+    floor: Floor | None
+    joint_adversary: JointAdversary | None
+    mutual_information: Information
+    attacks: tuple[Attack, ...]
+    controls: dict[str, tuple[Attack, ...]]
+    groups: tuple[Group, ...]
+    flags: tuple[Flag, ...]
+    dropped: tuple[str, ...]
+    notes: tuple[str, ...]
+    test_examples: Count
+    map: Map | None
+    answers_sha256: str | None = None
+
+    @property
+    def further(self) -> dict[str, Further]:
+        """The further results that the audit has, by key."""
+        found = {name: getattr(self, name) for name in FURTHER}
+        return {name: one for name, one in found.items() if one is not None}

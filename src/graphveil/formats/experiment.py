@@ -1,0 +1,245 @@
+"""The files of experiments: one cell, the results of a table or a figure, and Table 1."""
+
+from typing import Any, ClassVar, Literal
+
+from graphveil.formats.audit import Map
+from graphveil.formats.interval import Interval
+from graphveil.formats.record import Count, File, Number, Record, Share
+
+Curve = tuple[Number | None, ...]
+Verdict = Literal["reproduced", "better", "not reproduced", ""]
+
+
+class Rounds(Record, frozen=True):
+    """The rounds that were evaluated, and the validation utility in each."""
+
+    round: tuple[Number, ...]
+    utility: Curve
+
+
+class Curves(Record, frozen=True):
+    """The validation result of the adversary, and of a probe, in each of these rounds."""
+
+    adversary: Curve
+    probe: Curve
+
+
+class CertifiedCell(Record, frozen=True):
+    """The certificate of one release.
+
+    Args:
+        best: accuracy or AUC of the best rule. guessing: the same without the release.
+        limit: the bound for other nodes. class_matched: the best class-matched AUC.
+    """
+
+    best: Share
+    guessing: Share
+    limit: Share | None
+    class_matched: Share | None
+
+
+class CellWithFeatures(Record, frozen=True):
+    """The strongest attack on z and the features, and the same attackers without z or with true classes instead."""
+
+    attack: str
+    value: Share
+    alone: Share
+    z_adds: Number
+    true_classes: Share | None
+    over_true_classes: Number | None
+
+
+class CellSecret(Record, frozen=True):
+    """The audit of one secret of a cell.
+
+    Args:
+        joint: the adversary of the training. joint_rounded: the same from float32 probabilities.
+        fresh, fresh_attack: the strongest attack. attacks: the value of each.
+        flags: their names, without "not the full panel".
+        map: of the first seed only.
+    """
+
+    joint: Share | None
+    fresh: Share
+    fresh_attack: str
+    attacks: dict[str, Share]
+    chance: Share
+    floor: Share | None
+    equal_classes: Share | None
+    class_matched: Share | None
+    balanced: Share | None
+    certificate: CertifiedCell | None
+    with_features: CellWithFeatures | None
+    flags: tuple[str, ...]
+    joint_rounded: Share
+    history: Curves
+    map: Map | None
+
+
+class CellRecord(File, frozen=True):
+    """The result of one cell.
+
+    Args:
+        key: a hash of all that decides it. cell: the fields of `graphveil.experiments.cells.Cell`.
+    """
+
+    SCHEMA: ClassVar[str] = "graphveil/cell/6"
+
+    key: str
+    cell: dict[str, Any]
+    versions: dict[str, str]
+    utility: Share
+    utility_chance: Share
+    history: Rounds
+    secrets: dict[str, CellSecret]
+
+
+class History(Record, frozen=True):
+    """Validation results of a training by round; None where one was not computed."""
+
+    round: tuple[Number, ...]
+    utility: Curve
+    adversary: Curve
+    probe: Curve
+
+    def __post_init__(self) -> None:
+        if any(len(column) != len(self.round) for column in (self.utility, self.adversary, self.probe)):
+            raise ValueError("its columns have different lengths")
+
+
+class Certified(Record, frozen=True):
+    """The certificate, as means over seeds.
+
+    Args:
+        best: accuracy or AUC of the best rule on the release.
+        excess: `best` minus the chance level.
+        limit: the upper bound of `best` for other nodes, with 95 % confidence; None without a calibration part.
+        class_matched: the best class-matched AUC on the release; None for a secret other than links.
+    """
+
+    best: Interval
+    excess: Interval
+    limit: Interval | None = None
+    class_matched: Interval | None = None
+
+
+class WithFeatures(Record, frozen=True):
+    """Attacks on z and the features, as means over seeds.
+
+    Args:
+        value: accuracy or AUC of the strongest attack.
+        alone: the same of the strongest of these attacks without z.
+        z_adds: `value` minus `alone`.
+        true_classes: AUC of the strongest of these attacks with the true classes in place of z; None for a secret other
+            than links.
+        over_true_classes: `value` minus `true_classes`.
+    """
+
+    value: Interval
+    alone: Interval
+    z_adds: Interval
+    true_classes: Interval | None = None
+    over_true_classes: Interval | None = None
+
+
+class Row(Record, frozen=True, kw_only=True):
+    """One cell of an experiment over its seeds, for one secret.
+
+    Args:
+        tradeoff, epsilon: of a variant of ours and of a peer; the other is None.
+        utility, protocol, fresh: the utility, the paper's own attacker and the strongest attack; one seed has no `ci`.
+        finer: the class-matched AUC of links, or the balanced accuracy of a node secret.
+        floor: what the utility implies if it is perfect.
+        flagged: the share of runs with a flag.
+        paper: utility and secret as the paper prints them. verdict: the comparison with them.
+        history, map: of the first seed.
+    """
+
+    variant: str
+    dataset: str
+    encoder: str
+    secret: str
+    tradeoff: Number | None
+    seeds: Count
+    utility: Interval
+    protocol: Interval
+    fresh: Interval
+    fresh_attack: str
+    finer: Interval | None
+    utility_chance: Share
+    chance: Share
+    floor: Share | None
+    flagged: Share
+    paper: tuple[Share, Share] | None
+    equal_classes: Share | None = None
+    certified: Certified | None = None
+    with_features: WithFeatures | None = None
+    epsilon: Number | None = None
+    verdict: Verdict
+    history: History | None
+    map: Map | None
+
+    @property
+    def cell(self) -> str:
+        """Data set and encoder."""
+        return f"{self.dataset} · {self.encoder}"
+
+    @property
+    def gap(self) -> float | None:
+        """The strongest attack minus the paper's protocol; None for peers, which train no adversary."""
+        return None if self.epsilon is not None else self.fresh.value - self.protocol.value
+
+
+class Hidden(Record, frozen=True):
+    """A secret of an experiment, its metric, and the paper's attacker on unprotected embeddings."""
+
+    secret: str
+    metric: str
+    papers_attacker: str
+
+
+class Failed(Record, frozen=True):
+    """A cell that failed, and why."""
+
+    cell: str
+    fault: str
+
+
+class ExperimentRecord(File, frozen=True):
+    """The results of a table, a figure or a sweep.
+
+    Args:
+        config: the fields of the experiment. selection: what of it was run.
+    """
+
+    SCHEMA: ClassVar[str] = "graphveil/experiment/3"
+
+    name: str
+    title: str
+    utility: str
+    metric: str
+    secrets: tuple[Hidden, ...]
+    versions: dict[str, str]
+    config: dict[str, Any]
+    failed: tuple[Failed, ...]
+    rows: tuple[Row, ...]
+    selection: dict[str, Any]
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether it is a sweep, which has no numbers of the paper."""
+        return self.name == "sweep"
+
+
+class TableRecord(File, frozen=True):
+    """A table of texts."""
+
+    SCHEMA: ClassVar[str] = "graphveil/table/1"
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ValueError(f"not every row has {len(self.columns)} texts, one for each column")
