@@ -65,7 +65,7 @@ def test_the_summary_of_an_audit_comes_first(show: Show) -> None:
         "chance level": "30.2 % 1000 test examples",
         "floor": "85.6 [83.3, 87.6] % accuracy of attacks on the public graph without z; the strongest attack is 52.5"
         " points below the floor",
-        "adversary of the training": "28.4 % the strongest attack is 4.7 points above it",
+        "joint adversary": "28.4 % the strongest attack is 4.7 points above it",
         "balanced accuracy": "24.0 [21.1, 26.8] % MLP, all; chance level 14.3 %",
         "with the public graph": f"85.2 [82.9, 87.3] % GNN; chance level 30.2 %; z adds {MINUS}0.4 points",
         "with the features": "75.1 [72.3, 77.7] % MLP, all, with features; chance level 30.2 %; z adds +1.1 points",
@@ -193,7 +193,7 @@ def test_every_cell_of_a_table(show: Show) -> None:
 def test_the_summary_of_experiments_counts_verdicts(show: Show) -> None:
     content = made.experiment("table2")
     rows = content["rows"]
-    rows[0]["protocol"] = made.estimate(0.1)  # of unprotected embeddings, so not of an adversary of the training
+    rows[0]["protocol"] = made.estimate(0.1)  # of unprotected embeddings, so not of a joint adversary
     page = show(table2=content)
     counts = [sum(row["verdict"] == verdict for row in rows) for verdict in made.VERDICTS]
     told = f"Of 45 rows that can be compared with the paper: {counts[0]} reproduced, {counts[1]} better"
@@ -290,7 +290,7 @@ def test_a_sweep_has_no_paper(show: Show) -> None:
         assert line[6:9] == [f"{percent(joint)} ± 1.2", f"{percent(fresh)} ± 2.0", signed(fresh - joint)]
         assert line[10] == percent(row["chance"])
     above = sum(row["fresh"]["ci"][0] > row["chance"] for row in content["rows"])
-    assert f"In {above} of 18 rows the strongest fresh attack is significantly above chance." in page.text
+    assert f"In {above} of 18 rows the strongest attack is significantly above chance." in page.text
 
 
 def test_no_fresh_attack_is_stronger_than_the_protocol(show: Show) -> None:

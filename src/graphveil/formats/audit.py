@@ -90,7 +90,7 @@ class Floor(ShareInterval, frozen=True, kw_only=True):
 
 
 class JointAdversary(Record, frozen=True):
-    """The test result of the adversary of the training; `gap` is the strongest attack minus it."""
+    """The test result of the joint adversary; `gap` is the strongest attack minus it."""
 
     value: Share
     gap: Number

@@ -53,7 +53,7 @@ class CellSecret(Record, frozen=True):
     """The audit of one secret of a cell.
 
     Args:
-        joint: the adversary of the training. joint_rounded: the same from float32 probabilities.
+        joint: the joint adversary. joint_rounded: the same from float32 probabilities.
         fresh, fresh_attack: the strongest attack. attacks: the value of each.
         flags: their names, without "not the full panel".
         map: of the first seed only.

@@ -74,7 +74,7 @@ def tradeoff_curves(variant: str, rows: Sequence[Row], names: Sequence[str]) -> 
     intervals = ", with 95 % intervals over seeds" if any(one.half for one in shown) else ""
     return Figure(
         f"Trade-off curves: {variant}",
-        f"In percent{intervals}. Where the strongest fresh attack is far above the adversary of the training, that"
+        f"In percent{intervals}. Where the strongest attack is far above the joint adversary, that"
         " adversary underestimates the leak.",
         panels,
         [*((swatch(i, "line"), name) for i, name in enumerate(names)), CHANCE, FLOOR],
@@ -90,7 +90,7 @@ def utility_against_leak(rows: Sequence[Row], utility: str, secret: str) -> Figu
     papers = [row.paper for row in rows if row.paper is not None]
     compared = bool(papers)
     leaks = chain((leak for _, leak, _ in known), (p[1] for p in papers), (row.chance for row in rows))
-    x = Axis.over(f"strongest fresh attack on {secret}", leaks)
+    x = Axis.over(f"strongest attack on {secret}", leaks)
     y = Axis.over("", chain((kept for *_, kept in known), (p[0] for p in papers)))
     panels, data = [], []
     for dataset in dict.fromkeys(row.dataset for row in rows):
@@ -112,7 +112,7 @@ def utility_against_leak(rows: Sequence[Row], utility: str, secret: str) -> Figu
                 plot.point(PAPER, paper[1], paper[0], text, "paper")
         panels.append(plot.svg())
     printed = ("utility: paper", "secret: paper") if compared else ()
-    numbers = (level_name(rows), "utility", "strongest fresh attack", *printed, "on the front")
+    numbers = (level_name(rows), "utility", "strongest attack", *printed, "on the front")
     legend = [(swatch(i, "point"), variant) for variant, i in series.items()]
     legend += [(swatch(PAPER, "paper"), "as printed in the paper")] if compared else []
     return Figure(
@@ -131,7 +131,7 @@ def utility_against_leak(rows: Sequence[Row], utility: str, secret: str) -> Figu
 
 def training_curves(histories: Sequence[tuple[str, History]], note: str = "") -> Figure:
     """Validation results by round, with a panel for each training."""
-    names = ("utility", "adversary of the training", "closed-form probe")
+    names = ("utility", "joint adversary", "closed-form probe")
     panels, data = [], []
     for title, history in histories:
         rounds = _evaluated(history)

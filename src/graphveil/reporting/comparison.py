@@ -37,7 +37,7 @@ from graphveil.reporting.parts import (
 MOST_CURVES = 36
 LONGEST = 60
 """A table with more rows is hidden until a click."""
-ABOVE = "Above chance: the whole interval over seeds of the strongest fresh attack is above the chance level."
+ABOVE = "Above chance: the whole interval over seeds of the strongest attack is above the chance level."
 EPSILONS = "The ε of gap protects each single link; the ε of rr protects the published class of a node, not its links."
 UNPROTECTED = "unprotected"
 VERDICTS: dict[Verdict, Mark] = {
@@ -101,7 +101,7 @@ def _against_the_paper(rows: Sequence[Row]) -> list[str]:
     elif worst is not None:
         sentences.append(
             f"The paper's protocol underestimates the leak of {worst.secret} most for {worst.variant} on {worst.cell}"
-            f" at {level(worst)}: its adversary has {plus_minus(worst.protocol)} %, the strongest fresh attack"
+            f" at {level(worst)}: its adversary has {plus_minus(worst.protocol)} %, the strongest attack"
             f" {plus_minus(worst.fresh)} % ({points(worst.gap)} points)."
         )
     return sentences
@@ -110,14 +110,14 @@ def _against_the_paper(rows: Sequence[Row]) -> list[str]:
 def _against_chance(rows: Sequence[Row]) -> list[str]:
     judged, above = _judged(rows)
     if judged:
-        sentences = [f"In {above} of {judged} rows the strongest fresh attack is significantly above chance."]
+        sentences = [f"In {above} of {judged} rows the strongest attack is significantly above chance."]
     else:
         sentences = ["One seed gives no interval, so no row can be compared with the chance level."]
     worst = _worst(rows)
     if worst is not None and worst.gap is not None and worst.gap > 0:
         sentences.append(
-            f"The adversary of the training underestimates the leak of {worst.secret} most at {level(worst)}: it has"
-            f" {plus_minus(worst.protocol)} %, the strongest fresh attack {plus_minus(worst.fresh)} %"
+            f"The joint adversary underestimates the leak of {worst.secret} most at {level(worst)}: it has"
+            f" {plus_minus(worst.protocol)} %, the strongest attack {plus_minus(worst.fresh)} %"
             f" ({points(worst.gap)} points)."
         )
     return sentences
@@ -237,10 +237,10 @@ def _table(one: ExperimentRecord, results: SecretResults) -> Table:
         columns = [
             *(Column("cell", "name"), Column("variant", "text"), Column(level_name(rows)), Column("seeds")),
             *(Column(name, group=utility) for name in ("here", "chance level")),
-            *(Column(name, group=secret) for name in ("adversary of the training", *leak)),
+            *(Column(name, group=secret) for name in ("joint adversary", *leak)),
             Column("flagged"),
         ]
-        note += " Gap: the strongest fresh attack minus the adversary of the training."
+        note += " Gap: the strongest attack minus the joint adversary."
         lines = [_own_line(row) for row in rows]
         return Table("All trade-offs, with fresh attacks", columns, lines, note)
     columns = [
@@ -253,7 +253,7 @@ def _table(one: ExperimentRecord, results: SecretResults) -> Table:
         *(Column(name, group=secret) for name in ("paper", "its protocol here", "difference", *leak)),
         Column("flagged"),
     ]
-    note += " Gap: the strongest fresh attack minus the protocol here."
+    note += " Gap: the strongest attack minus the protocol here."
     lines = [_line(row) for row in rows]
     return Table("The paper, its protocol here, and fresh attacks", columns, lines, note)
 
@@ -306,7 +306,7 @@ def _leak_of(row: Row) -> list[str]:
 
 def _charts(one: ExperimentRecord, results: SecretResults) -> list[Part]:
     parts: list[Part] = []
-    names = (f"utility: {one.utility}", "adversary of the training", "strongest fresh attack")
+    names = (f"utility: {one.utility}", "joint adversary", "strongest attack")
     for variant in dict.fromkeys(row.variant for row in results.rows):
         rows = [row for row in results.rows if row.variant == variant]
         if len({row.tradeoff for row in rows} - {None}) >= 3:

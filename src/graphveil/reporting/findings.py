@@ -126,7 +126,7 @@ def _unaudited(run: Run, secret: str) -> list[Fact]:
     scores = {score.secret: score for score in run.record.scores.secrets}
     facts = list[Fact]()
     if (score := scores.get(secret)) is not None:
-        name = "rule counted from the codes" if run.record.config.objective == "codes" else "adversary of the training"
+        name = "rule counted from the codes" if run.record.config.objective == "codes" else "joint adversary"
         note = f"chance level {percent(score.chance)} %; a fresh attack may be stronger"
         facts.append((name, f"{percent(score.value)} %", note))
     certificate = run.record.certificates.get(secret)
@@ -142,7 +142,7 @@ def _answer(audit: AuditRecord) -> list[str]:
     ]
     if joint is not None:
         sentences.append(
-            f"The adversary of the training has an {metric_name(best.metric)} of {percent(joint.value)} %; the"
+            f"The joint adversary has an {metric_name(best.metric)} of {percent(joint.value)} %; the"
             f" strongest attack is {compared(joint.gap, 'it')}."
         )
     return sentences
@@ -166,7 +166,7 @@ def _facts(audit: AuditRecord) -> list[Fact]:
         facts.append(("floor", f"{interval(floor)} %", f"{what}; the strongest attack is {position}"))
     if joint is not None:
         position = compared(joint.gap, "it")
-        facts.append(("adversary of the training", f"{percent(joint.value)} %", f"the strongest attack is {position}"))
+        facts.append(("joint adversary", f"{percent(joint.value)} %", f"the strongest attack is {position}"))
     for name, one in audit.further.items():
         excess = "" if one.excess is None else f"; z adds {points(one.excess.value)} points"
         note = f"{one.attack}; chance level {percent(one.chance)} %{excess}"
