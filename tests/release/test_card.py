@@ -15,7 +15,7 @@ from graphveil.files import sealed
 from graphveil.formats import Interval
 from graphveil.formats.run import Embedded
 from graphveil.release.card import card, escaped
-from graphveil.release.evidence import Attacked, Beside, Evidence, Limits, WorstGroup, gather
+from graphveil.release.evidence import AttackResult, Evidence, FurtherResult, Limits, WorstGroup, gather
 from tests.release.made import audit_files, change
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -101,7 +101,7 @@ def test_a_name_with_markup_is_escaped(name: str, evidence: Evidence) -> None:
             verdict="leaks",
             attack=name,
             flags=[(name, name)],
-            attacks=[Attacked(name, audit.reading)],
+            attacks=[AttackResult(name, audit.interval)],
             leak_reasons=[name],
         )
         return card(replace(evidence, record=record, audits={name: named}, objections=[name]), ["npy"], True)
@@ -117,16 +117,16 @@ def test_the_card_has_the_results_of_the_audit(evidence: Evidence) -> None:
         audit,
         verdict="leaks",
         attack="a kernel machine",
-        reading=Interval(0.671, (0.561, 0.764)),
+        interval=Interval(0.671, (0.561, 0.764)),
         chance=0.55,
         floor=Interval(0.62, (0.5, 0.7)),
         joint=0.595,
         worst_group=WorstGroup("by class", "TPR - FPR", Interval(0.312, (0.101, 0.5)), 0.0, 41, 7),
-        beside=[Beside("balanced accuracy", Interval(0.71, (0.6, 0.8)), 0.5, limited=True)],
+        further=[FurtherResult("balanced accuracy", Interval(0.71, (0.6, 0.8)), 0.5, limited=True)],
         flags=[("too few examples", "there are 79")],
         attacks=[
-            Attacked("a kernel machine", Interval(0.671, (0.561, 0.764))),
-            Attacked("a tree", Interval(0.5, (0.4, 0.6))),
+            AttackResult("a kernel machine", Interval(0.671, (0.561, 0.764))),
+            AttackResult("a tree", Interval(0.5, (0.4, 0.6))),
         ],
         leak_reasons=["a kernel machine: accuracy 67.1 [56.1, 76.4] is above 55.0"],
     )

@@ -363,7 +363,7 @@ def test_nodes_are_matched_by_id_and_others_are_left_out(coded: Path, tables: Pa
     accuracy = made.joint.certificates["tribe"].bounds[0]
     assert (accuracy.value, accuracy.beyond) == (1, None)
     majority = np.bincount(tribes()[kept]).max() / len(kept)
-    assert accuracy.guessing == pytest.approx(majority)
+    assert accuracy.chance == pytest.approx(majority)
     assert "with 80 of the 160 nodes of this one" in (made.folder / "CARD.md").read_text()
 
 

@@ -73,7 +73,7 @@ def test_a_file_that_cannot_be_rounded_is_refused(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path / "z.npy")
     app(["grid", str(tmp_path / "z.npy"), "--out", str(tmp_path / "new.npy")], standalone_mode=False)
-    assert "3 columns are on a grid" in capsys.readouterr().out
+    assert "rounded 3 columns to a grid" in capsys.readouterr().out
     assert len(np.load(tmp_path / "new.npy")) == 50
 
 

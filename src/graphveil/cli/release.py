@@ -186,7 +186,7 @@ def _row(secret: str, audit: "Audited | None") -> list[str]:
     """The row of one secret in the table of audits."""
     if audit is None:
         return [secret, "not audited", "", "", ""]
-    value = audit.reading
+    value = audit.interval
     interval = f"{audit.metric} {100 * value.value:.1f} [{100 * value.low:.1f}, {100 * value.high:.1f}]"
     chance = "" if audit.chance is None else f"{100 * audit.chance:.1f}"
     return [secret, audit.verdict, audit.attack, interval, chance]

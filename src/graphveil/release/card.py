@@ -117,10 +117,10 @@ def _percent(value: float | None) -> Markdown:
     return Markdown("not measured" if value is None else f"{100 * value:.1f} %")
 
 
-def _reading(reading: Interval | None) -> Markdown:
-    if reading is None:
+def _interval(interval: Interval | None) -> Markdown:
+    if interval is None:
         return Markdown("not measured")
-    return Markdown(f"{100 * reading.value:.1f} % [{100 * reading.low:.1f}, {100 * reading.high:.1f}]")
+    return Markdown(f"{100 * interval.value:.1f} % [{100 * interval.low:.1f}, {100 * interval.high:.1f}]")
 
 
 def _number(value: float | None) -> Markdown:
@@ -133,7 +133,7 @@ def _template() -> Template:
         undefined=StrictUndefined, finalize=_finalize, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     environment.filters |= {"rendered": Markdown}  # for a macro, whose strings have been escaped inside it
-    environment.filters |= {"at_most": _at_most, "percent": _percent, "reading": _reading, "number": _number}
+    environment.filters |= {"at_most": _at_most, "percent": _percent, "interval": _interval, "number": _number}
     return environment.from_string(
         resources.files("graphveil.release").joinpath("card.md.j2").read_text(encoding="utf-8")
     )

@@ -16,14 +16,14 @@ class Bound:
     Args:
         name: what is bounded, such as "accuracy".
         value: the exact value of the best attack on this release.
-        guessing: the chance level.
+        chance: the chance level.
         beyond: the upper bound for nodes like these, or None.
         limited: whether `--max-leak` applies to it.
     """
 
     name: str
     value: float
-    guessing: float
+    chance: float
     beyond: float | None = None
     limited: bool = False
 

@@ -68,33 +68,33 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Beside:
+class FurtherResult:
     """A further metric of the audit, such as the balanced accuracy.
 
     Args:
         name: the name of the metric.
-        reading: its value and 95 % interval.
+        interval: its value and 95 % interval.
         chance: its chance level.
         limited: whether `--max-leak` applies to it.
     """
 
     name: str
-    reading: Interval
+    interval: Interval
     chance: float | None
     limited: bool
 
 
 @dataclass(frozen=True)
-class Attacked:
+class AttackResult:
     """The result of one attack.
 
     Args:
         name: the name of the attack.
-        reading: its accuracy or AUC, and the 95 % interval.
+        interval: its accuracy or AUC, and the 95 % interval.
     """
 
     name: str
-    reading: Interval
+    interval: Interval
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class WorstGroup:
     Args:
         kind: "by class", "by degree" or "by a column".
         measure: "accuracy", "AUC" or "TPR - FPR".
-        reading: the value and its interval.
+        interval: the value and its interval.
         groups: the number of groups that the interval is corrected for.
         examples: test examples of the group.
         reference: the chance level, or the value of the true classes if the utility keeps classes.
@@ -112,7 +112,7 @@ class WorstGroup:
 
     kind: str
     measure: str
-    reading: Interval
+    interval: Interval
     reference: float | None
     examples: int
     groups: int
@@ -127,13 +127,13 @@ class Audited:
         verdict: *protected*, *leaks* or *flagged*.
         attack: the name of the strongest attack.
         metric: "accuracy" or "AUC".
-        reading: the value of the strongest attack, and its 95 % interval.
+        interval: the value of the strongest attack, and its 95 % interval.
         upper: the upper bound over all attacks.
         worst_group: None if all groups have too few examples.
         chance: the chance level.
         floor: the attack value that the utility implies by itself, or None.
         joint: the value of the joint adversary, or None.
-        beside: further metrics, and attackers who hold more than z.
+        further: further metrics, and attackers who hold more than z.
         flags: the name and the sentence of each flag.
         attacks: the results of all attacks, the strongest first.
         leak_reasons: the reasons of the verdict *leaks*.
@@ -148,15 +148,15 @@ class Audited:
     verdict: str
     attack: str
     metric: str
-    reading: Interval
+    interval: Interval
     upper: float
     worst_group: WorstGroup | None
     chance: float | None
     floor: Interval | None
     joint: float | None
-    beside: Sequence[Beside]
+    further: Sequence[FurtherResult]
     flags: Sequence[tuple[str, str]]
-    attacks: Sequence[Attacked]
+    attacks: Sequence[AttackResult]
     leak_reasons: Sequence[str]
     panel: str
     examples: int
@@ -255,15 +255,17 @@ def read_audit(file: Path, secret: str) -> Audited:
         verdict=record.verdict,
         attack=best.attack,
         metric=METRICS[best.metric],
-        reading=best,
+        interval=best,
         upper=max(best.upper, best.high),
         worst_group=_worst_group(record),
         chance=record.chance,
         floor=record.floor,
         joint=None if joint is None else joint.value,
-        beside=[Beside(FURTHER[name], one, one.chance, name in LIMITED) for name, one in record.further.items()],
+        further=[
+            FurtherResult(FURTHER[name], one, one.chance, name in LIMITED) for name, one in record.further.items()
+        ],
         flags=[(flag.name, flag.sentence) for flag in record.flags],
-        attacks=[Attacked(one.attack, one) for one in sorted(record.attacks, key=lambda one: -one.value)],
+        attacks=[AttackResult(one.attack, one) for one in sorted(record.attacks, key=lambda one: -one.value)],
         leak_reasons=record.leak_reasons,
         panel=record.origin.panel,
         examples=record.test_examples,
@@ -280,7 +282,7 @@ def _worst_group(record: AuditRecord) -> WorstGroup | None:
     return WorstGroup(
         kind=KINDS[one.kind],
         measure=MEASURES[one.measure],
-        reading=one.interval,
+        interval=one.interval,
         reference=one.reference,
         examples=one.examples,
         groups=sum(group.interval is not None for group in record.groups),
@@ -337,11 +339,11 @@ def _against(audit: Audited, embeddings: str, split: str, limit: float | None, j
 
 def _reason(audit: Audited) -> str:
     """Why an audit says *leaks*: the strongest attack or, if that is near chance, the first reason of the audit."""
-    near_chance = audit.chance is not None and audit.reading.low <= audit.chance
+    near_chance = audit.chance is not None and audit.interval.low <= audit.chance
     if near_chance and audit.leak_reasons:
         return audit.leak_reasons[0]
     chance = "" if audit.chance is None else f" (chance level {100 * audit.chance:.1f} %)"
-    return f"the strongest attack ({audit.attack}) has an {audit.metric} of {100 * audit.reading.value:.1f} %{chance}"
+    return f"the strongest attack ({audit.attack}) has an {audit.metric} of {100 * audit.interval.value:.1f} %{chance}"
 
 
 def _beyond(audit: Audited, limit: float) -> list[str]:
@@ -359,8 +361,8 @@ def _beyond(audit: Audited, limit: float) -> list[str]:
         )
     ]
     ends += [
-        (f"an attack on {audit.secret!r} has a {one.name}", one.reading.high, "upper end of the 95 % interval")
-        for one in audit.beside
+        (f"an attack on {audit.secret!r} has a {one.name}", one.interval.high, "upper end of the 95 % interval")
+        for one in audit.further
         if one.limited
     ]
     return [
