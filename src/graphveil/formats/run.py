@@ -157,7 +157,7 @@ def read_run(folder: Path) -> RunRecord:
         return read(folder / "run.json", RunRecord)
     except (OSError, ValueError) as error:
         missing = isinstance(error, FileNotFoundError | NotADirectoryError)
-        why = "there is no run.json" if missing else f"run.json: {reason(error)}"
+        why = "run.json is missing" if missing else f"run.json: {reason(error)}"
         raise GraphveilError(
             f"{folder} is not a finished run of `graphveil protect` ({why}): give its folder, or audit a file with"
             " --embeddings, --graph and --secret."
