@@ -4,6 +4,8 @@ The source folder is the root of the repository, so that a link from one page to
 of the repository.
 """
 
+import os
+
 from sphinx.application import Sphinx
 
 import graphveil
@@ -28,12 +30,13 @@ python_use_unqualified_type_names = True
 highlight_language = "none"  # of blocks that name no language: commands and what they print
 myst_heading_anchors = 4
 
-# Notebooks run at every build, each in an empty folder; an exception in a cell fails the build.
+# Notebooks run at every build, each in an empty folder; an exception or a warning in a cell fails the build.
 nb_execution_mode = "force"
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
-nb_merge_streams = True
+nb_output_stderr = "remove-warn"
+os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # tqdm, which PyG imports, looks for Jupyter's widgets
 
 # Nothing is fetched at build time, so types of other packages have no page to link to. Names in single backticks that
 # have no entry, such as arguments, stay code. The last patterns are for types that only graphveil itself makes.

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from graphveil import cli
-from graphveil.cli.shared import PlainConsole, console, scores_table, show_table, warn_if_nothing_is_kept
+from graphveil.cli.shared import PlainConsole, console, scores_table, show_table, warn_if_utility_is_lost
 from graphveil.errors import is_out_of_memory
 from graphveil.training.score import Joint, Score
 from tests.forked import processes_of_group
@@ -119,7 +119,7 @@ def test_protect_without_a_terminal_is_plain_text(problem: list[str], tmp_path: 
             assert "karate" in problem, "too small a graph for so few rounds: all nodes have one code"
     else:
         assert certificate is None
-        assert "trained with the encoder; a fresh attacker may learn more" in done.stdout
+        assert "trained with the encoder. A fresh attacker may learn more" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_protect_without_a_terminal_is_plain_text(problem: list[str], tmp_path: 
 def test_protect_on_a_terminal_shows_progress_that_fits(
     columns: int, objective: str, live: str, tmp_path: Path
 ) -> None:
-    """A real pseudo-terminal: a live line with the readings, and the losses where there is room for them.
+    """A real pseudo-terminal: a live line with the validation values, and the losses where there is room for them.
 
     Sentences are not cut into lines: a terminal does that itself.
     """
@@ -144,7 +144,7 @@ def test_protect_on_a_terminal_shows_progress_that_fits(
     output = b""
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
         os.close(theirs)
-        with contextlib.suppress(OSError):  # how a pseudo-terminal says that the program has left
+        with contextlib.suppress(OSError):  # how a pseudo-terminal reports that the program has exited
             while chunk := os.read(ours, 4096):
                 output += chunk
     os.close(ours)
@@ -192,13 +192,13 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(
 
 
 @pytest.mark.parametrize("metrics", [("accuracy",), ("accuracy", "accuracy")], ids=str)
-def test_scores_stand_beside_guessing_in_80_columns(metrics: tuple[str, ...]) -> None:
+def test_scores_stand_beside_the_chance_level_in_80_columns(metrics: tuple[str, ...]) -> None:
     joint = [Joint(f"secret{i}", metric, 0.625, 0.625, 0.5) for i, metric in enumerate(metrics)]
     table = scores_table("a run", {"tradeoff 0.5": Score(0.5801, "accuracy", 0.5799, tuple(joint))})
-    told = PlainConsole(width=80, file=io.StringIO())
-    told.print(table)
-    text = told.file.getvalue()  # type: ignore[attr-defined]
-    assert text.count("58.0% (guessing 58.0%)") == text.count("62.5% (guessing 50.0%)") == len(metrics)
+    narrow = PlainConsole(width=80, file=io.StringIO())
+    narrow.print(table)
+    text = narrow.file.getvalue()  # type: ignore[attr-defined]
+    assert text.count("58.0% (chance 58.0%)") == text.count("62.5% (chance 50.0%)") == len(metrics)
     assert len(text.splitlines()) == 5 + len(metrics), "nothing is folded"
 
 
@@ -208,9 +208,9 @@ def test_a_table_has_blanks_and_is_folded_but_never_cut(
 ) -> None:
     monkeypatch.setattr(console, "_width", width)
     show_table("T", ("secret", "guessing"), [["gender", "50.9"]])
-    said = capsys.readouterr().out
-    assert row in said
-    assert "…" not in said
+    output = capsys.readouterr().out
+    assert row in output
+    assert "…" not in output
 
 
 @pytest.mark.parametrize(
@@ -223,11 +223,11 @@ def test_a_table_has_blanks_and_is_folded_but_never_cut(
     ],
     ids=" ".join,
 )
-def test_no_verb_writes_among_somebody_s_own_files(command: list[str], tmp_path: Path, graphveil: Program) -> None:
+def test_no_verb_writes_into_a_folder_with_other_files(command: list[str], tmp_path: Path, graphveil: Program) -> None:
     (tmp_path / "customers.csv").write_text("id\n1\n")
     done = graphveil(*command, "--out", str(tmp_path))
     assert done.returncode == 2
-    assert "customers.csv' and nothing that such a command wrote: choose a folder that is new or empty" in done.stderr
+    assert "customers.csv' and no files of this command: choose a folder that is new or empty" in done.stderr
     assert [file.name for file in tmp_path.iterdir()] == ["customers.csv"]
 
 
@@ -241,7 +241,9 @@ def test_no_verb_writes_among_somebody_s_own_files(command: list[str], tmp_path:
     ],
     ids=" ".join,
 )
-def test_a_bad_setting_is_told_before_a_graph_is_read(command: list[str], tmp_path: Path, graphveil: Program) -> None:
+def test_a_bad_setting_is_reported_before_a_graph_is_read(
+    command: list[str], tmp_path: Path, graphveil: Program
+) -> None:
     done = graphveil(*command, "--out", str(tmp_path / "run"))
     assert done.returncode == 2
     expected = {"7": "7", "leak_limit=-1": "leak_limit=-1.0: expected a number of at least 0", "tpu": "'tpu'"}
@@ -251,14 +253,14 @@ def test_a_bad_setting_is_told_before_a_graph_is_read(command: list[str], tmp_pa
 
 
 @pytest.mark.parametrize(("kept", "warned"), [(0.58, True), (0.581, False)])
-def test_a_utility_that_is_not_kept_is_told(kept: float, warned: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    warn_if_nothing_is_kept("segment", Score(kept, "accuracy", 0.58, ()))
-    assert ("warning: segment is not kept" in capsys.readouterr().out) is warned
+def test_a_lost_utility_is_reported(kept: float, warned: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    warn_if_utility_is_lost("segment", Score(kept, "accuracy", 0.58, ()))
+    assert ("warning: the embeddings predict segment no better than chance" in capsys.readouterr().out) is warned
 
 
 @pytest.fixture
 def own_tables(tmp_path: Path) -> Path:
-    """A small graph of somebody's own, with names that ASCII does not have."""
+    """A user's own small graph, with names that ASCII does not have."""
     folder = tmp_path / "Müller 数据"
     folder.mkdir()
     nodes = "".join(f"{i},{('Genève', '京都')[i % 2]},{i}\n" for i in range(40))
@@ -272,7 +274,7 @@ def own_tables(tmp_path: Path) -> Path:
     ("encoding", "says"),
     [("ascii", b"Gen\\xe8ve 20, \\u4eac\\u90fd 20"), ("cp1252", b"Gen\xe8ve 20, \\u4eac\\u90fd 20")],
 )
-def test_what_a_terminal_cannot_show_is_shown_otherwise(encoding: str, says: bytes, own_tables: Path) -> None:
+def test_characters_that_a_terminal_cannot_show_are_escaped(encoding: str, says: bytes, own_tables: Path) -> None:
     command = [sys.executable, "-m", "graphveil", "data", "show", str(own_tables), "--attribute", "city"]
     environment = os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "200"}
     done = subprocess.run(command, env=environment, capture_output=True, check=False)
@@ -314,7 +316,7 @@ def test_a_name_that_is_not_utf8_is_one_sentence(graphveil: Program) -> None:
         (ValueError("out of memory"), False),
     ],
 )
-def test_what_is_want_of_memory(error: Exception, memory: bool) -> None:
+def test_which_errors_are_out_of_memory(error: Exception, memory: bool) -> None:
     assert is_out_of_memory(error) is memory
 
 
@@ -331,7 +333,7 @@ def test_too_little_memory_is_one_sentence(tmp_path: Path, graphveil: Program) -
         str(tmp_path / "run"),
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("graphveil: there is not enough memory for this: lower --set hidden_channels")
+    assert done.stderr.startswith("graphveil: out of memory: lower --set hidden_channels")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "run").exists()
 
@@ -393,10 +395,10 @@ def test_audit_of_a_run_and_of_a_file(problem: list[str], row: str, tmp_path: Pa
         ([], "give either the folder of a run, or --embeddings"),
         (["."], "not a finished run of `graphveil protect` (there is no run.json): give its folder"),
         ([".", "--embeddings", "z.npy"], "give either the folder of a run"),
-        ([".", "--seed", "3"], "--seed belongs to --embeddings"),
+        ([".", "--seed", "3"], "--seed was given with a run folder, which has its own"),
         (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "labels", "--split", "half"], "unknown split"),
         (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "labels", "--out", "z.npy"], "would overwrite"),
-        (["--embeddings", "z.npy"], "--embeddings needs --graph and one --secret"),
+        (["--embeddings", "z.npy"], "--embeddings needs --graph and exactly one --secret"),
         (["--embeddings", "z.npy", "--graph", "nowhere", "--secret", "labels"], "unknown graph 'nowhere'"),
         (["--embeddings", "no.npy", "--graph", "synthetic", "--secret", "labels"], "no.npy is not a file"),
         (["--embeddings", "short.npy", "--graph", "synthetic", "--secret", "labels"], "10 rows and the graph has 2000"),
@@ -485,7 +487,7 @@ def test_reproduce_writes_tables_and_does_nothing_twice(tmp_path: Path, graphvei
         (["table2", "--variant", "x"], "unknown variant"),
         (["table1", "--dataset", "x"], "unknown dataset"),
         (["all", "--results", str(tmp_path / "none.md")], "cannot be read"),
-        (["table2", "--results", str(tmp_path / "none.md")], "for all of the paper"),
+        (["table2", "--results", str(tmp_path / "none.md")], "--results is for `reproduce all`"),
     ):
         done = graphveil("reproduce", *wrong, "--out", str(tmp_path))
         assert done.returncode == 2

@@ -59,7 +59,7 @@ def test_a_lock_names_its_holder(forks: Forks, tmp_path: Path) -> None:
     code, said = forks("protect", *CLUB, *SMALL, "--out", tmp_path)
     assert code == 2
     assert is_one_sentence(said)
-    who = f"It is process {first.process.pid} on {socket.gethostname()}, at `protect` since 20"
+    who = f"It is process {first.process.pid} on {socket.gethostname()}, which has run `protect` since 20"
     assert f"another process is writing to {tmp_path}" in said
     assert who in said
     first.signal(signal.SIGKILL)
@@ -113,7 +113,7 @@ def test_a_note_cannot_break_the_sentence(tmp_path: Path) -> None:
     ):
         pass
     said = str(refused.value)
-    assert said.startswith(r"busy. It is process 7 on [red]else\nwhere, at `\x1b[2J")
+    assert said.startswith(r"busy. It is process 7 on [red]else\nwhere, which has run `\x1b[2J")
     assert said.endswith("since 2026-01-02 03:04:05.")
     assert said.isprintable()
     assert len(said) < 500
@@ -147,7 +147,7 @@ def test_only_plain_files_are_replaced(kind: str, tmp_path: Path) -> None:
         case "device":
             path = Path("/dev/full")
     before = path.lstat()
-    with pytest.raises(gv.GraphveilError, match=r"cannot write .*(a\.json|full): what is there is not a plain file"):
+    with pytest.raises(gv.GraphveilError, match=r"cannot write .*(a\.json|full): it exists and is not a regular file"):
         write_text(path, "text")
     assert path.lstat().st_mode == before.st_mode
     assert not (tmp_path / "elsewhere").exists()
@@ -198,11 +198,7 @@ def test_a_torn_checkpoint_costs_time_and_nothing_else(
     with caplog.at_level(logging.WARNING):
         protect(veil, small, small_split, out, resume=True, on_round=lambda run: rounds.append(run.round))
     assert rounds[0] == (21 if damage is None else 1)
-    told = (
-        []
-        if damage is None
-        else [f"{out / CHECKPOINT} is damaged and cannot be gone on from: the run starts from its beginning."]
-    )
+    told = [] if damage is None else [f"{out / CHECKPOINT} is damaged: the run starts over."]
     assert caplog.messages == told
     assert differences(whole, out) == []
 
@@ -427,7 +423,7 @@ def test_a_folder_goes_again_if_it_is_new_and_holds_nothing_of_worth(
     out = tmp_path / "new" / "out"
     if made:
         out.mkdir(parents=True)
-    with hold_lock(out / ".lock", 0, "busy.", worthless=["z", "y"]):
+    with hold_lock(out / ".lock", 0, "busy.", disposable=["z", "y"]):
         for name in wrote:
             (out / name).write_text("something")
     names = sorted(str(file.relative_to(tmp_path / "new")) for file in (tmp_path / "new").rglob("*"))
@@ -598,8 +594,12 @@ def test_an_interrupted_export_releases_nothing(
 
 
 INTERRUPTS: dict[str, tuple[list[str], str, str]] = {
-    "protect": ([*CLUB, *SMALL, *FOR_EVER], CHECKPOINT, "the same command with --resume goes on with"),
-    "sweep": ([*CLUB, "--jobs", "2", "--tradeoff", "0.5,1", "--seeds", "9"], ".lock", "the same command goes on with"),
+    "protect": ([*CLUB, *SMALL, *FOR_EVER], CHECKPOINT, "run the same command with --resume to continue in"),
+    "sweep": (
+        [*CLUB, "--jobs", "2", "--tradeoff", "0.5,1", "--seeds", "9"],
+        ".lock",
+        "run the same command again to continue in",
+    ),
 }
 
 

@@ -1,7 +1,7 @@
-"""Ctrl-C while the program is being loaded, and while it leaves: one sentence and exit code 130, never a traceback.
+"""Ctrl-C while the program is being loaded, and while it exits: one sentence and exit code 130, never a traceback.
 
 Programs are real processes that import everything themselves. The interpreter runs `sitecustomize` before our first
-line; here it makes one import, or the end of the program, last until it is told to go on.
+line; here it makes one import, or the end of the program, wait until a file exists.
 """
 
 import os
@@ -23,7 +23,7 @@ def wait():
         while not os.path.exists(os.environ["GO"]):
             time.sleep(0.002)
     except BaseException:
-        pass  # as some libraries do when something is not there
+        pass  # as some libraries do when something is missing
 
 class Slow:
     def find_spec(self, name, path=None, target=None):
@@ -35,7 +35,7 @@ if os.environ["SLOW"] == "the end":
     atexit.register(wait)
 """
 PROTECT = ["protect", "karate", "--split", "proportional", "--device", "cpu", "--set", "rounds=2"]
-TOLD = "graphveil: interrupted before anything was finished; the same command starts over.\n"
+INTERRUPTED = "graphveil: interrupted before anything was finished; the same command starts over.\n"
 
 
 class Slow:
@@ -44,7 +44,8 @@ class Slow:
     def __init__(self, folder: Path, words: list[str], place: str, ignoring: bool = False) -> None:
         (folder / "sitecustomize.py").write_text(SITECUSTOMIZE)
         self.here, self.go = folder / "here", folder / "go"
-        names = {"HERE": self.here, "GO": self.go, "SLOW": place, "PYTHONPATH": folder}
+        path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+        names = {"HERE": self.here, "GO": self.go, "SLOW": place, "PYTHONPATH": path}
         environment = os.environ | {name: str(value) for name, value in names.items()}
         deaf = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"] if ignoring else []
         self.process = subprocess.Popen(
@@ -61,14 +62,14 @@ class Slow:
         self.process.send_signal(signal.SIGINT)
 
     def ended(self) -> tuple[int, str, str]:
-        """Its exit code, and what it said."""
+        """Its exit code and its output."""
         out, err = self.process.communicate(timeout=60)
         return self.process.returncode, out, err
 
 
 @pytest.fixture(params=["script", "module"])
 def program(request: pytest.FixtureRequest) -> list[str]:
-    """As it is started: by the command that pip makes, or as a module."""
+    """How it is started: by the command that pip installs, or as a module."""
     script = "import sys; from graphveil.__main__ import main; sys.exit(main())"
     return [sys.executable, *(["-c", script] if request.param == "script" else ["-m", "graphveil"])]
 
@@ -77,30 +78,30 @@ def program(request: pytest.FixtureRequest) -> list[str]:
 def test_while_the_command_line_is_loaded(place: str, program: list[str], tmp_path: Path) -> None:
     slow = Slow(tmp_path, [*program, "--version"], place)
     slow.interrupt()
-    assert slow.ended() == (130, "", TOLD)
+    assert slow.ended() == (130, "", INTERRUPTED)
 
 
 @pytest.mark.parametrize("place", ["numpy", "torch", "torch.optim", "graphveil.runs.protect"])
 def test_while_a_verb_is_loaded(place: str, program: list[str], tmp_path: Path) -> None:
-    """A library that takes the interrupt for a module that is missing would go on, and fail elsewhere."""
+    """A library that takes the interrupt for a missing module would continue, and fail elsewhere."""
     slow = Slow(tmp_path, [*program, *PROTECT, "--out", str(tmp_path / "run")], place)
     slow.interrupt()
     code, _, err = slow.ended()
-    assert (code, err) == (130, TOLD)
+    assert (code, err) == (130, INTERRUPTED)
     assert not (tmp_path / "run").exists()
 
 
-def test_while_it_leaves(program: list[str], tmp_path: Path) -> None:
+def test_while_it_exits(program: list[str], tmp_path: Path) -> None:
     slow = Slow(tmp_path, [*program, "--version"], "the end")
     slow.interrupt()
     code, out, err = slow.ended()
-    assert (code, err) == (130, "graphveil: interrupted while leaving.\n")
-    assert out.startswith("graphveil "), "what was said is not lost"
+    assert (code, err) == (130, "graphveil: interrupted during shutdown.\n")
+    assert out.startswith("graphveil "), "its output is not lost"
 
 
 @pytest.mark.parametrize("place", ["typer", "the end"])
 def test_where_it_is_ignored_it_stays_so(place: str, program: list[str], tmp_path: Path) -> None:
-    """A shell starts what it puts into the background that way."""
+    """A shell starts background jobs that way."""
     slow = Slow(tmp_path, [*program, "--version"], place, ignoring=True)
     slow.interrupt()
     time.sleep(0.1)
@@ -114,7 +115,7 @@ def test_where_it_is_ignored_it_stays_so(place: str, program: list[str], tmp_pat
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [["--help"], PROTECT])
 def test_at_sixty_moments(words: list[str], program: list[str], tmp_path: Path) -> None:
-    """Before our first line the interpreter answers as it does; afterwards there is a sentence, or it had ended."""
+    """Before our first line the interpreter reacts as usual; later there is a sentence, or it has ended."""
     pick, sentences = random.Random(0), 0
     for number in range(60):
         out = ["--out", str(tmp_path / str(number))] if words == PROTECT else []

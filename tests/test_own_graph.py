@@ -63,7 +63,7 @@ def test_two_secrets_from_two_tables_to_two_audits(people: Path, tmp_path: Path,
     run = tmp_path / "run"
     code, said = graphveil("protect", people, "--secret", "gender", "--secret", "team", "--out", run, *QUICK)
     assert code == 0, said
-    assert "'title' alone tells 'gender': 100%" in said
+    assert "the column 'title' alone predicts 'gender': it closes 100%" in said
     record = RunFolder(run).record()
     assert [column["name"] for column in record["encoding"]["columns"]] == ["age", "title"], "secrets are no features"
     assert record["encoding"]["classes"] == {"gender": ["f", "m"], "team": ["t0", "t1", "t2"]}

@@ -1,4 +1,4 @@
-"""`graphveil` and `python -m graphveil`: the command line, which answers Ctrl-C from its first line on."""
+"""`graphveil` and `python -m graphveil`: the command line, which handles Ctrl-C from its first line on."""
 
 import io
 import os
@@ -8,27 +8,27 @@ SENTENCE = "graphveil: interrupted before anything was finished; the same comman
 
 
 def main() -> None:
-    """The entry point. Nothing that takes a while is imported before it can be interrupted."""
+    """Run the command line. Slow imports come after the handler of Ctrl-C is installed."""
     try:
-        from graphveil.interrupts import leave_at_once, leave_while_importing  # noqa: PLC0415
+        from graphveil.interrupts import exit_at_once, exit_while_importing  # noqa: PLC0415
 
-        leave_while_importing(SENTENCE)
-        speak_any_encoding()
+        exit_while_importing(SENTENCE)
+        accept_any_encoding()
         from graphveil.cli import run  # noqa: PLC0415
 
         try:
             run()
         finally:
-            leave_at_once("graphveil: interrupted while leaving.\n")
+            exit_at_once("graphveil: interrupted during shutdown.\n")
     except KeyboardInterrupt:
         sys.stderr.write(SENTENCE)
         sys.exit(130)
 
 
-def speak_any_encoding() -> None:
-    """Names of files are UTF-8 whatever the locale is, and what a terminal cannot show is shown as `\\xe8`.
+def accept_any_encoding() -> None:
+    """Treat file names as UTF-8 in every locale, and print characters that the terminal cannot show as `\\xe8`.
 
-    Libraries take a path for UTF-8; Python does not where a locale says otherwise, and has to be started anew for it.
+    Libraries take paths to be UTF-8. Python follows the locale, and must be restarted to change that.
     """
     if sys.getfilesystemencoding() != "utf-8" and not sys.flags.ignore_environment:
         os.environ["PYTHONUTF8"] = "1"

@@ -1,4 +1,4 @@
-"""Ctrl-C, which goes to every process of a terminal; only the one that a person started should answer it."""
+"""Handling of Ctrl-C. It reaches every process of a terminal, and only the one that the user started should react."""
 
 import os
 import signal
@@ -8,38 +8,38 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 IMPORTING = "<frozen importlib._bootstrap>"
-"""The file of the code that imports modules."""
+"""The file name of Python's import machinery, as it appears in stack frames."""
 
 
-def leave_while_importing(sentence: str) -> None:
-    """From now on Ctrl-C is a KeyboardInterrupt, as ever, but while a module is imported it is a sentence and the end.
+def exit_while_importing(sentence: str) -> None:
+    """Make Ctrl-C print `sentence` and exit while a module is being imported, and raise KeyboardInterrupt otherwise.
 
-    Libraries take an import that was broken off for one that cannot be made, and fail later, elsewhere. What the end
-    leaves behind is what a kill would, and a kill costs nothing.
+    Libraries treat an interrupted import as a missing package and fail later, elsewhere. Exiting at once leaves no more
+    behind than a kill does, and a kill loses nothing.
     """
 
-    def answer(_: int, frame: FrameType | None) -> None:
+    def handle(_: int, frame: FrameType | None) -> None:
         while frame is not None:
             if frame.f_code.co_filename == IMPORTING:
-                _leave(sentence)
+                _exit(sentence)
             frame = frame.f_back
         raise KeyboardInterrupt
 
-    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as in a shell's background
-        signal.signal(signal.SIGINT, answer)
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # a shell ignores it for background jobs
+        signal.signal(signal.SIGINT, handle)
 
 
-def leave_at_once(sentence: str) -> None:
-    """From now on Ctrl-C is a sentence and the end."""
+def exit_at_once(sentence: str) -> None:
+    """Make Ctrl-C print `sentence` and exit."""
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
-        signal.signal(signal.SIGINT, lambda *_: _leave(sentence))
+        signal.signal(signal.SIGINT, lambda *_: _exit(sentence))
 
 
 @contextmanager
-def kept_from_workers() -> Iterator[None]:
-    """Processes and threads that are started in here never see Ctrl-C; their parent does, and ends them.
+def block_interrupts() -> Iterator[None]:
+    """Hide Ctrl-C from processes and threads that are started inside; their parent handles it and ends them.
 
-    One that comes meanwhile waits until the end of the block.
+    A Ctrl-C that comes meanwhile is delivered at the end of the block.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -48,7 +48,7 @@ def kept_from_workers() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _leave(sentence: str) -> None:
+def _exit(sentence: str) -> None:
     with suppress(Exception):
         sys.stdout.flush()
     os.write(2, sentence.encode())

@@ -1,4 +1,4 @@
-"""What a person sees while waiting: one live line on a terminal, nothing anywhere else."""
+"""Progress of long operations: one live line on a terminal, and nothing if the output is not a terminal."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from graphveil.training.loop import Training
 
 @contextmanager
 def show_rounds(console: Console, title: str) -> Iterator[Callable[[Training], None] | None]:
-    """Give an `on_round` that draws losses and validation readings, or None where nobody is looking."""
+    """Yield an `on_round` callback that shows validation values and losses; None if there is no terminal."""
     if not console.is_terminal:
         yield None
         return
@@ -22,16 +22,16 @@ def show_rounds(console: Console, title: str) -> Iterator[Callable[[Training], N
         task = progress.add_task(title, visible=False)
 
         def on_round(training: Training) -> None:
-            told = describe(training, wide=console.width >= 80)
+            values = describe(training, wide=console.width >= 80)
             total, done = training.recipe.rounds, training.round
-            progress.update(task, total=total, completed=done, description=f"{title} {told}", visible=True)
+            progress.update(task, total=total, completed=done, description=f"{title} {values}", visible=True)
 
         yield on_round
 
 
 @contextmanager
 def show_attacks(console: Console) -> Iterator[Callable[[str, int, int], None] | None]:
-    """Give an `on_attack` that names the attack that runs, or None where nobody is looking."""
+    """Yield an `on_attack` callback that shows the running attack; None if there is no terminal."""
     if not console.is_terminal:
         yield None
         return
@@ -48,7 +48,7 @@ def show_attacks(console: Console) -> Iterator[Callable[[str, int, int], None] |
 
 @contextmanager
 def show_cells(console: Console, title: str) -> Iterator[Callable[[int, int, str | None], None] | None]:
-    """Give an `on_done` that counts cells and says how long the rest will take, or None where nobody is looking."""
+    """Yield an `on_done` callback that shows finished cells and the remaining time; None if there is no terminal."""
     if not console.is_terminal:
         yield None
         return
@@ -61,19 +61,19 @@ def show_cells(console: Console, title: str) -> Iterator[Callable[[int, int, str
         def on_done(done: int, total: int, fault: str | None) -> None:
             nonlocal faults
             faults += fault is not None
-            said = f"{title}, {faults} failed" if faults else title
-            progress.update(task, total=total, completed=done, description=said)
+            description = f"{title}, {faults} failed" if faults else title
+            progress.update(task, total=total, completed=done, description=description)
 
         yield on_done
 
 
 def describe(training: Training, wide: bool) -> str:
-    """The readings of the last round that was evaluated and, where there is room, its two losses."""
+    """Return the validation values of the last evaluated round and, if `wide`, its losses."""
     history = training.records[0].history
-    evaluated = next((done for done in reversed(history) if not math.isnan(done.utility)), None)
+    evaluated = next((record for record in reversed(history) if not math.isnan(record.utility)), None)
     if evaluated is None:
         return ""
-    read = "/".join(f"{told.adversary:.1%}" for told in evaluated.secrets)
-    hidden = "/".join(f"{told.loss:.3f}" for told in evaluated.secrets)
-    losses = f" loss {evaluated.utility_loss:.3f}/{hidden}" if wide else ""
-    return f"utility {evaluated.utility:.1%} attack {read}{losses}"
+    attacks = "/".join(f"{secret.adversary:.1%}" for secret in evaluated.secrets)
+    secret_losses = "/".join(f"{secret.loss:.3f}" for secret in evaluated.secrets)
+    losses = f" loss {evaluated.utility_loss:.3f}/{secret_losses}" if wide else ""
+    return f"utility {evaluated.utility:.1%} attack {attacks}{losses}"

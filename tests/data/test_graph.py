@@ -47,13 +47,13 @@ def tiny(**changes: object) -> Data:
         ({"x": None}, "has no x"),
         ({"edge_index": None}, "has no edge_index"),
         ({"x": torch.ones(3, 2).to_sparse()}, r"x\.to_sparse_csr\(\)"),
-        ({"x": torch.ones(3)}, "one row of features a node"),
+        ({"x": torch.ones(3)}, "one row of features per node"),
         ({"x": torch.ones(0, 2), "edge_index": torch.empty(2, 0, dtype=torch.long)}, "at least one node"),
         ({"edge_index": torch.tensor([[0, 1, 2]])}, r"expected \(2, number of edges\)"),
         ({"edge_index": torch.tensor([[0.0], [1.0]])}, "whole numbers"),
         ({"edge_index": torch.tensor([[True], [False]])}, "whole numbers"),
-        ({"edge_index": torch.tensor([[0], [3]])}, "names node 3, but the graph has nodes 0 to 2"),
-        ({"edge_index": torch.tensor([[0], [-1]])}, "names node -1"),
+        ({"edge_index": torch.tensor([[0], [3]])}, "has node 3, but the graph has nodes 0 to 2"),
+        ({"edge_index": torch.tensor([[0], [-1]])}, "has node -1"),
         ({"x": torch.tensor([[1.0], [float("nan")], [2.0]])}, "NaN or infinite"),
     ],
 )
@@ -71,7 +71,7 @@ def test_node_classes_by_name() -> None:
     with pytest.raises(GraphveilError, match="whole numbers"):
         node_classes(tiny(age=torch.rand(3)), "age")
     for classes in ([0, -2, 1], [0, 1, 3]):
-        with pytest.raises(GraphveilError, match=r"classes count from 0"):
+        with pytest.raises(GraphveilError, match=r"number the classes from 0"):
             node_classes(tiny(dorm=torch.tensor(classes)), "dorm")
     with pytest.raises(GraphveilError, match="one class for each of 3 nodes"):
         node_classes(tiny(age=torch.tensor([1])), "age")

@@ -1,4 +1,4 @@
-"""What a graph carries beside its tensors stays true of it, or is refused."""
+"""The origin of a graph still describes it after changes, or is refused."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def test_a_part_of_a_graph_that_was_read_has_no_ids_of_its_own(tmp_path: Path) -
     part = star(tmp_path).subgraph(torch.tensor([0, 2, 4]))
     part.y = torch.tensor([0, 1, 0])
     for ask in (node_ids, origin_of, lambda graph: class_names(graph, "labels", 2)):
-        with pytest.raises(gv.GraphveilError, match="3 nodes, but 6 ids from when it was read: read tables of this"):
+        with pytest.raises(gv.GraphveilError, match="3 nodes, but 6 ids from when it was read: read tables of these"):
             ask(part)
     with pytest.raises(gv.GraphveilError, match="6 ids"):
         features(part, [], "sum", CPU)
@@ -52,7 +52,7 @@ def test_features_that_a_user_sets_are_those_that_are_taken(tmp_path: Path) -> N
     assert {name for name, _ in find_leaky_columns(given, "labels")} <= {"x[0]", "x[1]"}
 
 
-def test_numbers_of_links_are_counted_anew_where_links_were_taken_out(tmp_path: Path) -> None:
+def test_degree_features_are_computed_again_after_links_were_removed(tmp_path: Path) -> None:
     graph = star(tmp_path)
     graph.edge_index = graph.edge_index[:, (graph.edge_index != 3).all(dim=0)]
     assert is_structural(graph)
@@ -72,7 +72,7 @@ def test_numbers_of_links_of_any_size_are_recognised() -> None:
     assert not is_structural(Data(x=x.roll(1, dims=1), origin=graph.origin))
 
 
-def test_columns_are_called_by_their_places_once_x_is_set_anew(tmp_path: Path) -> None:
+def test_columns_are_named_by_position_once_x_is_replaced(tmp_path: Path) -> None:
     graph = gv.read_graph(tables(tmp_path))
     graph.x = graph.y[:, None].float()
     assert [name for name, _ in find_leaky_columns(graph, "labels")] == ["x[0]"]
@@ -132,7 +132,7 @@ def test_an_encoding_comes_back_from_a_record() -> None:
 def test_a_record_that_somebody_spoilt_is_refused(alter: Callable[[dict[str, Any]], object]) -> None:
     values = plain()
     alter(values)
-    with pytest.raises(gv.GraphveilError, match="of how features and classes were made cannot be read") as caught:
+    with pytest.raises(gv.GraphveilError, match=r"the encoding in run\.json cannot be read") as caught:
         Encoding.from_plain(values)
     assert "\n" not in str(caught.value)
 

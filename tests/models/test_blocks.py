@@ -43,7 +43,7 @@ def test_blocks_change_nothing(kind: type[nn.Module], runs: int, width: int, mon
         torch.testing.assert_close(one, other)
 
 
-def test_only_what_is_asked_for_is_computed(kind: type[nn.Module], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_needed_gradients_are_computed(kind: type[nn.Module], monkeypatch: pytest.MonkeyPatch) -> None:
     """The adversary learns from a detached z; the encoder's gradient leaves the adversary alone."""
     monkeypatch.setitem(blocks.PAIRS_AT_ONCE, "cpu", 5)
     head, z, pairs = problem(kind, 1)

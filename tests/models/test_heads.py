@@ -84,7 +84,7 @@ class Constant(Bilinear):
         return z_u.sum(dim=-1) * 0 + self.bias
 
 
-def test_a_head_made_from_the_bilinear_one_is_asked_itself(small: Data, small_split: gv.Split) -> None:
+def test_a_subclass_of_the_bilinear_head_uses_its_own_forward(small: Data, small_split: gv.Split) -> None:
     recipe = gv.Recipe(rounds=3, hidden_channels=8, out_channels=4, head=Constant)
     veil = gv.Veil(recipe=recipe, device="cpu").fit(small, small_split)
     assert veil.score(small, small_split).utility == 0.5, "a constant tells nothing"

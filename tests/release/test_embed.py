@@ -369,10 +369,13 @@ def renamed(columns: Columns) -> None:
 @pytest.mark.parametrize(
     ("change_columns", "warning"),
     [
-        (without("income"), "encoder.* not there.*'income'"),
-        (with_another, "[Nn]ot known to the encoder.*'shoe_size'"),
-        (shifted, r"Values of 1 of 3 features lie more than 0.5 deviations from where they lay in training: 'income'"),
-        (spread, r"Values of 1 of 3 features are spread more than 2 times as wide, .*: 'income' \(20.0\)"),
+        (without("income"), "encoder expects are missing.*'income'"),
+        (with_another, "unknown to the encoder are ignored.*'shoe_size'"),
+        (shifted, r"The means of 1 of 3 features differ from training by more than 0.5 standard deviations: 'income'"),
+        (
+            spread,
+            r"deviations of 1 of 3 features differ from training by a factor of more than 2: 'income' \(20.0\)",
+        ),
         (renamed, "160 values of 'home_town' are new to the encoder"),
     ],
 )
@@ -397,7 +400,7 @@ def test_a_column_called_encoder_is_no_difference(tmp_path: Path) -> None:
     columns["home_town"] = ["atlantis"] * NODES
     newer = write_tables(tmp_path / "newer", columns, links)
     origin = open_graph(str(newer), reading, encoding=before.origin.encoding).origin
-    assert "There is no column 'encoder': encoder is left out." in origin.notes
+    assert "The column 'encoder' is missing: encoder is not read." in origin.notes
     assert origin.differences == ("160 values of 'home_town' are new to the encoder and count as missing.",)
     assert set(origin.differences) < set(origin.notes)
     assert before.origin.differences == ()
@@ -450,7 +453,7 @@ def test_too_few_links_are_embedded_and_not_audited(trained: Path, tmp_path: Pat
     assert made.secrets == ()
     assert len(made.unseen) == 2
     assert "10 distinct links" in made.unseen[0]
-    assert any("links on average" in warning for warning in made.warnings)
+    assert any("mean number of links per node" in warning for warning in made.warnings)
     with pytest.raises(GraphveilError, match="10 distinct links"):
         audit_run(made.folder, ["links"], "quick")
 
@@ -502,7 +505,7 @@ def test_an_option_with_the_default_value_overrides_the_run(
 
 
 def test_a_graph_by_name_is_read_in_one_way(trained: Path, tmp_path: Path) -> None:
-    with pytest.raises(GraphveilError, match="karate is a graph by name, which is read in one way"):
+    with pytest.raises(GraphveilError, match="karate is the name of a graph, which has no options of reading"):
         embed(trained, "karate", tmp_path / "out", {"direction": "mutual"})
 
 
@@ -567,15 +570,15 @@ def test_the_worst_columns_are_named() -> None:
         Column("town", "category", 3, categories=("a", "b", "c")),
         Column("k", "number", 1),
     )
-    warnings = differences(summary(ring(x)), ring(newer, degree=10), Encoding(columns))
-    assert len(warnings) == 3
-    assert warnings[0] == "A node has 10.0 links on average, where it had 4.0 in training."
-    assert warnings[1].startswith("Values of 2 of 5 features lie more than 0.5")
-    assert warnings[1].endswith(": 'town b' (9.0), 'town a' (3.0).")
-    assert warnings[2].endswith(": 'k' (5.0).")
+    told = differences(summary(ring(x)), ring(newer, degree=10), Encoding(columns))
+    assert len(told) == 3
+    assert told[0] == "The mean number of links per node is 10.0; it was 4.0 in training."
+    assert told[1].startswith("The means of 2 of 5 features differ from training by more than 0.5")
+    assert told[1].endswith(": 'town b' (9.0), 'town a' (3.0).")
+    assert told[2].endswith(": 'k' (5.0).")
     never = differences(summary(ring(torch.ones(50, 1))), ring(torch.full((50, 1), 1.1)), Encoding())
     assert never == [
-        "Values of 1 of 1 feature lie more than 0.5 deviations from where they lay in training: 'feature 0' (100.0)."
+        "The means of 1 of 1 feature differ from training by more than 0.5 standard deviations: 'feature 0' (100.0)."
     ]
 
 

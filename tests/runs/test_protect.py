@@ -200,7 +200,7 @@ def test_a_folder_of_somebody_s_own_files_is_left_alone(
     small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path
 ) -> None:
     (tmp_path / "customers.csv").write_text("id\n1\n")
-    with pytest.raises(gv.GraphveilError, match=r"holds 'customers\.csv' and nothing that such a command wrote"):
+    with pytest.raises(gv.GraphveilError, match=r"holds 'customers\.csv' and no files of this command"):
         protect(gv.Veil(recipe=quick, device="cpu"), small, small_split, tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["customers.csv"]
     (tmp_path / "empty").mkdir()

@@ -19,7 +19,7 @@ from graphveil.training import codes as module
 from graphveil.training.book import code_shape, factor
 from graphveil.training.codes import Codes
 from graphveil.training.counts import allowed_gain, hidden_counts
-from graphveil.training.distil import _within, link_limit
+from graphveil.training.distil import _codes_within, link_limit
 from graphveil.training.loop import Training
 from graphveil.training.targets import NodeClasses, class_secret
 from graphveil.veil import Fitting
@@ -65,7 +65,7 @@ def test_a_limit_is_held_on_all_nodes_with_classes_drawn_where_none_may_be_used(
     assert not one[:, parts.test_nodes].equal(other[:, parts.test_nodes]), "each run has draws of its own"
     assert (one[0] != one[1])[parts.test_nodes].any(), "two draws differ"
     share = (one == planted.y)[:, parts.test_nodes].double().mean()
-    assert share > 0.5, "draws follow the predictions, which are better than guessing among three"
+    assert share > 0.5, "draws follow the predictions, which are better than the chance level of three classes"
     hard = torch.arange(600) % 4
     held = hidden_counts(hard, known_target(planted, parts), one, 4)
     assert held.sum(dim=(1, 2)).tolist() == [len(usable), 600, 600]
@@ -152,7 +152,7 @@ def test_both_ends_of_the_tradeoff(planted: Data, parts: gv.Split) -> None:
 
 
 def test_a_class_is_kept_and_another_hidden(planted: Data, parts: gv.Split) -> None:
-    """The two go together: whoever knows the class of all nodes names the secret of 61 % where guessing names 52 %."""
+    """They are correlated: the class predicts the secret of 61 % of the nodes; the chance level is 52 %."""
     recipe = CODES.but(rounds=200, ramp=100, warmup=100, evaluate_every=20, leak_limit=0.1)
     trained = veil(utility="labels", secret="secret", recipe=recipe).fit(planted, parts)
     score = trained.score(planted, parts)
@@ -185,16 +185,16 @@ def test_more_weight_on_links_beyond_classes_leaves_less_of_them(planted: Data) 
     uniform = torch.rand(600, generator=torch.Generator().manual_seed(1)).double()
     found = []
     for weight in (0.0, 0.3, 1.0):
-        codes = _within(1.0, weight, p, classes, links, uniform)
+        codes = _codes_within(1.0, weight, p, classes, links, uniform)
         found.append((matched_aucs(codes.numpy(), links.numpy(), planted.y.numpy()) or (0.0,))[0])
     assert found[0] > found[1] + 0.01
     assert found[1] > found[2]
     for limit in (0.72, 0.6, 0.52):
-        codes = _within(limit, 0.0, p, classes, links, uniform)
+        codes = _codes_within(limit, 0.0, p, classes, links, uniform)
         assert link_auc(codes, links) <= limit, "by J' alone, by both terms, or with the most frequent class"
-        assert link_auc(_within(limit, 1.0, p, classes, links, uniform), links) <= limit
-    assert len(_within(0.52, 0.0, p, classes, links, uniform).unique()) > 1
-    assert len(_within(0.5, 0.0, p, classes, links, uniform).unique()) == 1, "one half is held by saying nothing"
+        assert link_auc(_codes_within(limit, 1.0, p, classes, links, uniform), links) <= limit
+    assert len(_codes_within(0.52, 0.0, p, classes, links, uniform).unique()) > 1
+    assert len(_codes_within(0.5, 0.0, p, classes, links, uniform).unique()) == 1, "one half is held by saying nothing"
 
 
 def link_auc(codes: Tensor, links: Tensor) -> float:

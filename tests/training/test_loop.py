@@ -280,7 +280,7 @@ def test_the_selection_score_by_hand(small: Data, small_split: gv.Split, quick: 
     m = float(torch.bincount(y).max() / y.numel())
     assert score(keep_links, 0.9, m) == pytest.approx(0.6 * 0.8)
     assert score(keep_links, 0.9, 1.0) == pytest.approx(0.6 * 0.8 - 0.4)
-    assert score(keep_links, 0.9, 0.0) == pytest.approx(0.6 * 0.8), "below the majority share nothing is told"
+    assert score(keep_links, 0.9, 0.0) == pytest.approx(0.6 * 0.8), "below the majority share there is no gain"
     hide_links = training(small, small_split, quick.but(head="linear"), utility="labels", secret="links", tradeoff=0.6)
     assert score(hide_links, 1.0, 0.9) == pytest.approx(0.6 - 0.4 * 0.8)
     assert score(hide_links, 1.0, 0.1) == pytest.approx(0.6 - 0.4 * 0.8), "reliably wrong is as good as right"
@@ -292,7 +292,7 @@ def test_the_better_of_the_two_readers_selects(small: Data, small_split: gv.Spli
     assert score(run, 0.9, 0.0, probe=1.0) == score(run, 0.9, 1.0, probe=0.0) == pytest.approx(0.6 * 0.8 - 0.4)
     for tradeoff in (0.6, 0.0):
         ascending = training(small, small_split, quick, objective="published", tradeoff=tradeoff)
-        assert score(ascending, 0.9, 1.0) == pytest.approx(0.8), "who makes itself wrong is not asked"
+        assert score(ascending, 0.9, 1.0) == pytest.approx(0.8), "an adversary that ascends its loss does not count"
 
 
 def test_a_run_that_hides_nothing_is_not_probed_and_not_hurt_in_a_batch(small: Data, quick: gv.Recipe) -> None:
@@ -357,7 +357,7 @@ def test_every_secret_counts_in_full(small: Data, small_split: gv.Split, quick: 
     assert not same(before, game(both).encoder.module)
 
 
-def test_of_several_secrets_the_best_told_one_selects(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
+def test_of_several_secrets_the_strongest_attack_selects(small: Data, small_split: gv.Split, quick: gv.Recipe) -> None:
     run = training(
         small, small_split, quick.but(head="linear"), utility="labels", secret=["links", "secret"], tradeoff=0.6
     )
@@ -365,8 +365,8 @@ def test_of_several_secrets_the_best_told_one_selects(small: Data, small_split: 
     y = small.secret[small_split.val_nodes]
     m = float(torch.bincount(y).max() / y.numel())
     for links, secret in ((0.9, m), (0.5, m + 0.8 * (1 - m))):
-        readings = [torch.tensor(links).double(), torch.tensor(secret).double()]
-        assert float(game(run)._score(kept, readings, [chance, torch.tensor(m).double()])) == pytest.approx(
+        adversaries = [torch.tensor(links).double(), torch.tensor(secret).double()]
+        assert float(game(run)._score(kept, adversaries, [chance, torch.tensor(m).double()])) == pytest.approx(
             0.6 - 0.4 * 0.8
         )
 

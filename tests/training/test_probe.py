@@ -7,7 +7,7 @@ from torch import Tensor
 from graphveil.data import Split, generate
 from graphveil.data.datasets.synthetic import GraphSpec
 from graphveil.randomness import Noise
-from graphveil.training.probe import AT_MOST, Draws, probe
+from graphveil.training.probe import MAX_EXAMPLES, Draws, probe
 from graphveil.training.targets import Examples, Links, NodeClasses, Target, auc, secret_target
 
 CPU = torch.device("cpu")
@@ -74,7 +74,7 @@ def test_pairs_are_read_by_how_they_lie_and_from_a_sample() -> None:
     """Linked nodes share a class in this graph, and z has the class."""
     graph = generate(GraphSpec(num_nodes=1500, num_edges=9000, num_features=20, num_classes=3), seed=1)
     links = Links([Split.proportional(graph, 0)], CPU)
-    assert train(links).y.numel() > AT_MOST
+    assert train(links).y.numel() > MAX_EXAMPLES
     z = torch.randn(1500, 4, generator=torch.Generator().manual_seed(0))
     near = 0.5 * z
     near[:, 0] += 3 * graph.y
@@ -91,14 +91,14 @@ def test_a_batch_reads_what_its_runs_read(secret: str) -> None:
     z = torch.randn(2, 300, 5, generator=torch.Generator().manual_seed(0))
     clock = torch.tensor([0])
 
-    def readings(z: Tensor, runs: list[int]) -> Tensor:
+    def values(z: Tensor, runs: list[int]) -> Tensor:
         target = secret_target(secret, graph, [splits[run] for run in runs], "all", CPU)
         examples, projections, known = (Noise(runs, name, 1, clock) for name in ("e", "p", "t"))
         return probe(target, z, target.train(known), target.val, Draws(examples, projections))
 
-    together = readings(z, [0, 1])
+    together = values(z, [0, 1])
     for run in (0, 1):
-        assert float(readings(z[run], [run])) == pytest.approx(float(together[run]), abs=0.02)
+        assert float(values(z[run], [run])) == pytest.approx(float(together[run]), abs=0.02)
 
 
 def test_normal_numbers_are_normal() -> None:

@@ -59,7 +59,7 @@ def splits(small: Data) -> list[gv.Split]:
 def test_a_batch_equals_its_runs_one_by_one(
     small: Data, splits: list[gv.Split], quick: gv.Recipe, encoder: str, utility: str, dense: bool
 ) -> None:
-    """Few rounds, since Adam blows rounding up; every weight and reading of every run is compared."""
+    """Few rounds, since Adam blows rounding up; every weight and value of every run is compared."""
     graph = small.clone()
     graph.x = small.x.to_dense() if dense else small.x
     recipe = quick.but(rounds=6, head="linear" if utility == "labels" else "bilinear")

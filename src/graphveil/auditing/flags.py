@@ -43,7 +43,7 @@ def _collapse(audit: "Audit") -> list[Flag]:
 def _utility(audit: "Audit") -> list[Flag]:
     utility = audit.context.utility
     if utility is None:
-        return [Flag("utility unknown", "the utility of the embeddings was not given; noise reveals nothing either")]
+        return [Flag("utility unknown", "the utility of the embeddings was not given, so they may be noise")]
     if utility.value - utility.chance > 1.96 * np.sqrt(0.25 / max(utility.examples, 1)):
         return []
     values = f"the utility ({utility.name}) is {utility.value:.1%} at a chance level of {utility.chance:.1%}"

@@ -100,7 +100,8 @@ def _side_of_gap(values: Array) -> Channels:
     gaps = np.diff(ascending)[margin : len(values) - 1 - margin]
     if not gaps.size:
         return np.zeros(len(values), dtype=np.uint8)
-    return (values > ascending[margin + int(gaps.argmax())]).astype(np.uint8)
+    above: Channels = (values > ascending[margin + int(gaps.argmax())]).astype(np.uint8)
+    return above
 
 
 @dataclass(frozen=True)

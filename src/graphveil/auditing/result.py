@@ -26,7 +26,7 @@ from graphveil.auditing.secret import LinkSecret, NodeSecret, Secret
 from graphveil.auditing.verdict import audit_reasons, audit_verdict
 from graphveil.codes import Certificate
 from graphveil.errors import GraphveilError
-from graphveil.files import blame_the_disk, check_target, making, write_atomically
+from graphveil.files import check_output_file, create_folder, report_write_errors, write_atomically
 from graphveil.formats import Interval
 from graphveil.formats import audit as formats
 from graphveil.formats.audit import AuditRecord, Flag, Further, Map, Origin, Verdict
@@ -323,9 +323,9 @@ class Audit:
         raw = safetensors.numpy.save(arrays)
         record = replace(self.record(), answers_sha256=hashlib.sha256(raw).hexdigest())
         for file in (path, answers_file):
-            with blame_the_disk(file):
-                check_target(file)
-        with blame_the_disk(path), making(path.parent):  # both files or none
+            with report_write_errors(file):
+                check_output_file(file)
+        with report_write_errors(path), create_folder(path.parent):  # both files or none
             write_atomically(answers_file, lambda temporary: temporary.write_bytes(raw))
             try:
                 write_sealed(path, record)

@@ -16,7 +16,7 @@ from graphveil.auditing.finding import Finding
 from graphveil.auditing.information import calibrate
 from graphveil.auditing.learners import Rows
 from graphveil.auditing.secret import NodeSecret, Secret
-from graphveil.interrupts import kept_from_workers
+from graphveil.interrupts import block_interrupts
 from graphveil.randomness import stream
 
 
@@ -125,7 +125,7 @@ def run(
     costs = {(task.subject, task.attack.name): task.attack.cost for task in tasks}
     findings: list[Finding] = []
     jobs = min(effort.jobs, len(tasks))  # joblib starts every process, even one without work
-    with kept_from_workers():
+    with block_interrupts():
         results = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(in_time())
     for finding in results:
         if finding.seconds > 0:

@@ -1,23 +1,23 @@
-"""The command line: verbs, no logic. torch and PyG are imported inside the verbs, so that --help is quick."""
+"""The command line: verbs, no logic. torch and PyG are imported inside the verbs, so that --help is fast."""
 
 import os
 import sys
 from collections.abc import Iterable
 
 from graphveil.cli import data, demo, experiments, release, report, runs
-from graphveil.cli.shared import answer_interrupts, app, fail
+from graphveil.cli.shared import app, exit_on_interrupt, fail
 from graphveil.errors import OUT_OF_MEMORY, GraphveilError, is_out_of_memory
 
 __all__ = ["app", "data", "demo", "experiments", "release", "report", "run", "runs"]
 
 
 def run() -> None:
-    """The entry point: every expected fault is one sentence on stderr and exit code 2."""
+    """Run the command line. Every expected error is one sentence on stderr and exit code 2."""
     # GNU OpenMP's threads spin so long while they wait that a run was 15 times slower on a machine with other work.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
-        with answer_interrupts():
-            check_words(sys.argv)
+        with exit_on_interrupt():
+            check_arguments(sys.argv)
             app()
     except GraphveilError as error:
         fail(str(error))
@@ -26,13 +26,13 @@ def run() -> None:
             raise
         fail(OUT_OF_MEMORY)
     except OSError as error:
-        fail(f"{error}: see to the file, the disk or the connection, and run the same command again.")
+        fail(f"{error}: check the file, the disk or the connection, and run the same command again.")
 
 
-def check_words(words: Iterable[str]) -> None:
-    """Refuse the name of a file that is not UTF-8: not every library could open it."""
-    for word in words:
+def check_arguments(arguments: Iterable[str]) -> None:
+    """Refuse file names that are not UTF-8: some libraries cannot open them."""
+    for argument in arguments:
         try:
-            word.encode()
+            argument.encode()
         except UnicodeEncodeError as error:
-            raise GraphveilError(f"{word!a} is not UTF-8: give the file or the folder another name.") from error
+            raise GraphveilError(f"{argument!a} is not UTF-8: rename the file or the folder.") from error

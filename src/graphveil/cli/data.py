@@ -1,4 +1,4 @@
-"""`graphveil data`: the graphs by name, and a look at one's own."""
+"""`graphveil data`: list, fetch and inspect graphs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from graphveil.cli.graphs import show_reading, takes_graph
+from graphveil.cli.graphs import show_notes, takes_graph
 from graphveil.cli.shared import GraphName, Root, app, console, folding
 
 if TYPE_CHECKING:
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from graphveil.data import ReadOptions
 
-MOST_CLASSES = 12
-"""Classes of a target that are shown."""
+MAX_CLASSES = 12
+"""How many classes of a target are shown."""
 
 data = typer.Typer(
-    help="The graphs that graphveil knows by name, and a look at your own.",
+    help="List and fetch the graphs that have a name, and inspect your own.",
     epilog="Example:  graphveil data list",
     no_args_is_help=True,
 )
@@ -27,7 +27,7 @@ app.add_typer(data, name="data")
 
 @data.command("list", epilog="Example:  graphveil data list")
 def data_list() -> None:
-    """List the graphs by name, with their sizes and whether they are here already."""
+    """List the graphs that have a name, with their sizes and whether they are in the cache."""
     from graphveil.data.datasets.catalog import BUILT_IN, PAPER_GRAPHS, cached_file
 
     table = Table(*folding("name", "nodes", "links", "features", "classes", "where"))
@@ -35,10 +35,10 @@ def data_list() -> None:
         where = "in the cache" if cached_file(name).exists() else f"graphveil data fetch {name}"
         sizes = (size.nodes, size.links, size.features, size.classes)
         table.add_row(name, *[f"{count:,}" for count in sizes], where)
-    for name, (make, what) in BUILT_IN.items():
-        graph = make()
+    for name, (build, description) in BUILT_IN.items():
+        graph = build()
         sizes = (graph.x.size(0), graph.edge_index.size(1) // 2, graph.x.size(1), int(graph.y.max()) + 1)
-        table.add_row(name, *[f"{count:,}" for count in sizes], f"built in: {what}")
+        table.add_row(name, *[f"{count:,}" for count in sizes], f"built in: {description}")
     console.print(table)
 
 
@@ -46,17 +46,17 @@ def data_list() -> None:
 def data_fetch(
     name: Annotated[str, typer.Argument(help="cora, citeseer or pubmed.")],
     root: Annotated[
-        Path | None, typer.Option(help="Take the raw files from this folder instead of the network.")
+        Path | None, typer.Option(help="Read the raw files from this folder instead of downloading them.")
     ] = None,
 ) -> None:
-    """Fetch a graph into the cache, so that it works offline from then on."""
+    """Download a graph into the cache, for use without a network."""
     from graphveil.data.datasets.catalog import fetch_into_cache
 
     with console.status(f"Fetching {name} ..."):
-        graph, where = fetch_into_cache(name, root)
+        graph, cached = fetch_into_cache(name, root)
     console.print(
         f"{name}: {graph.x.size(0):,} nodes, {graph.edge_index.size(1) // 2:,} links,"
-        f" {graph.x.size(1):,} features, {int(graph.y.max()) + 1} classes, in {where}",
+        f" {graph.x.size(1):,} features, {int(graph.y.max()) + 1} classes, in {cached}",
         highlight=False,
         soft_wrap=True,
     )
@@ -69,37 +69,37 @@ def data_fetch(
 )
 @takes_graph
 def data_show(graph: GraphName, reading: "ReadOptions", root: Root = None) -> None:
-    """Read a graph as a run would, and show what came of it: sizes, classes, and columns that tell them."""
+    """Read a graph as a run would, and show its sizes, its classes, and the feature columns that predict them."""
     from graphveil.data import open_graph
-    from graphveil.data.sentences import some
+    from graphveil.data.sentences import plural
 
-    with console.status("ReadOptions ..."):
-        found = open_graph(graph, reading, root)
-    kind = "sparse feature" if found.x.is_sparse_csr else "feature"
-    sizes = {"node": found.x.size(0), "link": found.edge_index.size(1) // 2, kind: found.x.size(1)}
-    console.print(", ".join(some(count, what) for what, count in sizes.items()), highlight=False)
-    show_reading(console, found)
-    show_targets(found)
+    with console.status(f"Reading {graph} ..."):
+        opened = open_graph(graph, reading, root)
+    kind = "sparse feature" if opened.x.is_sparse_csr else "feature"
+    sizes = {"node": opened.x.size(0), "link": opened.edge_index.size(1) // 2, kind: opened.x.size(1)}
+    console.print(", ".join(plural(count, noun) for noun, count in sizes.items()), highlight=False)
+    show_notes(console, opened)
+    show_targets(opened)
 
 
 def show_targets(graph: "Data") -> None:
-    """Classes of every target with their counts, and the columns of features that tell it by themselves."""
+    """Print the classes of every target with their counts, and the feature columns that alone predict it."""
     from graphveil.data import find_leaky_columns, node_classes
     from graphveil.data.graph import UNKNOWN, node_attributes
     from graphveil.data.origin import class_names
 
     names = [*(["labels"] if "y" in graph else []), *node_attributes(graph)]
-    table = Table(*folding("target", "classes", "unknown", "columns that tell it alone"))
+    table = Table(*folding("target", "classes", "unknown", "columns that predict it alone"))
     for name in names:
         codes = node_classes(graph, name)
         counts = codes[codes != UNKNOWN].bincount().tolist()
         named = list(zip(class_names(graph, name, len(counts)), counts, strict=False))
-        classes = ", ".join(f"{word} {count:,}" for word, count in named[:MOST_CLASSES])
-        more = f" and {len(named) - MOST_CLASSES:,} more" if len(named) > MOST_CLASSES else ""
+        classes = ", ".join(f"{class_name} {count:,}" for class_name, count in named[:MAX_CLASSES])
+        more = f" and {len(named) - MAX_CLASSES:,} more" if len(named) > MAX_CLASSES else ""
         strongest = [
             f"{column} {strength:.0%}" for column, strength in find_leaky_columns(graph, name)[:3] if strength > 0
         ]
-        words = (name, classes + more, f"{int((codes == UNKNOWN).sum()):,}", ", ".join(strongest) or "none")
-        table.add_row(*words)
+        unknown = f"{int((codes == UNKNOWN).sum()):,}"
+        table.add_row(name, classes + more, unknown, ", ".join(strongest) or "none")
     if names:
         console.print(table)

@@ -1,4 +1,4 @@
-"""`graphveil demo`: all of it on real Cora."""
+"""`graphveil demo`: train, audit and report on Cora."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 0,
     out: Annotated[Path, typer.Option(help="The folder for the audit and its report.")] = Path("runs/demo"),
 ) -> None:
-    """Protect the labels of real Cora while its links stay useful, audit the result, and write a report of it."""
+    """Train embeddings of Cora that keep its links and hide its labels, audit them, and write a report."""
     from graphveil.auditing import Context, Effort
     from graphveil.auditing import audit as run_audit
     from graphveil.data import Split, load
@@ -36,14 +36,14 @@ def demo(
             scores[title] = veil.fit(graph, split, on_round=on_round).score(graph, split)
         z[title] = veil.transform(graph, split)
     console.print(scores_table("Cora, GCN: links kept, labels hidden", scores))
-    caution(veil.objective, "so, here are some:")
+    caution(veil.objective, "The audit runs such attackers:")
     score = scores["protected"]
     joint = None if veil.objective == "codes" else score.secrets[0].value
     context = Context(joint, utility_of("links", score.utility, graph, split))
     with show_attacks(console) as on_attack:
         effort = Effort(min(os.cpu_count() or 1, 2), on_attack=on_attack)
         controls = {"unprotected encoder": z["unprotected"]}
-        found = run_audit(z["protected"], graph, split, "labels", None, seed, controls, context, effort)
-    console.print(found)
-    found.save(out / "audit.json")
+        result = run_audit(z["protected"], graph, split, "labels", None, seed, controls, context, effort)
+    console.print(result)
+    result.save(out / "audit.json")
     report_results(out / "audit.json", out / "report.html")

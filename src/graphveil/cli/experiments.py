@@ -15,6 +15,7 @@ from graphveil.cli.shared import (
     GraphName,
     Objective,
     SecretNames,
+    Split,
     UtilityName,
     app,
     console,
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
     from graphveil.experiments.tables import Row
 
 Jobs = Annotated[
-    int | None, typer.Option(min=1, max=1000, help="Trainings at once, one thread each (default: a core).")
+    int | None,
+    typer.Option(min=1, max=1000, help="Parallel trainings, with one thread each (default: one per core)."),
 ]
-Rounds = Annotated[int | None, typer.Option(min=1, help="Fewer rounds, to see whether it runs.")]
+Rounds = Annotated[int | None, typer.Option(min=1, help="Train for fewer rounds, for a quick trial.")]
 Reaudit = Annotated[
     bool, typer.Option("--reaudit", help="Audit the embeddings of finished cells again, without training.")
 ]
@@ -43,7 +45,7 @@ Reaudit = Annotated[
     epilog="Example:  graphveil reproduce table2 --dataset cora --encoder gcn --seeds 3 --jobs 2 --out runs/paper"
 )
 def reproduce(
-    what: Annotated[str, typer.Argument(help="table1, table2, table3, figure2, figure3, or all of them: all.")],
+    what: Annotated[str, typer.Argument(help="table1, table2, table3, figure2, figure3 or all.")],
     dataset: Annotated[list[str] | None, typer.Option(help="cora, citeseer or pubmed; may be repeated.")] = None,
     encoder: Annotated[list[str] | None, typer.Option(help="gcn, gat or hgcn; may be repeated.")] = None,
     variant: Annotated[
@@ -60,16 +62,16 @@ def reproduce(
     rounds: Rounds = None,
     out: Annotated[Path, typer.Option(help="The folder of finished cells and tables.")] = Path("runs/paper"),
     results: Annotated[
-        Path | None, typer.Option(help="A Markdown file to put findings and tables into, between its marks.")
+        Path | None, typer.Option(help="A Markdown file: findings and tables are inserted between its marks.")
     ] = None,
     reaudit: Reaudit = False,
 ) -> None:
-    """Re-run the paper's tables and figures: what it printed, what its protocol gives here, what fresh attackers read.
+    """Reproduce the paper's tables and figures: the published numbers, ours, and the accuracy of fresh attacks.
 
-    Each training and its audit is one cell, in one file: a stopped run goes on where it was, and nothing is done twice.
-    Embeddings are kept, so that a newer audit reads them without training.
+    Each training and its audit is one cell, saved in one file: an interrupted command continues with the missing cells.
+    Embeddings are saved, so that a newer version can audit them again without training.
 
-    Writes tables as Markdown, CSV and LaTeX, findings.md, and report.html, a page with all of it.
+    Writes tables as Markdown, CSV and LaTeX, findings.md and report.html.
     """
     from graphveil.errors import unknown
     from graphveil.experiments import table1
@@ -85,9 +87,7 @@ def reproduce(
     chosen = select({name: load_experiment(name) for name in NAMES if what in (name, "all")}, selection)
     if results is not None:
         if what != "all" or dataset or encoder or variant or rounds:
-            raise GraphveilError(
-                "--results is for all of the paper: leave out --dataset, --encoder, --variant, --rounds."
-            )
+            raise GraphveilError("--results is for `reproduce all`: omit --dataset, --encoder, --variant and --rounds.")
         put_between_marks(results, None)  # refuse a file without marks before anything runs
     if what in ("table1", "all"):
         show_table("table1", table1.COLUMNS, table1.table1(out, dataset))
@@ -97,7 +97,7 @@ def reproduce(
         write_text(out / "findings.md", text)
         if results is not None:
             put_between_marks(results, text)
-    leave_if(failures)
+    exit_if_failed(failures)
 
 
 @app.command(
@@ -113,18 +113,20 @@ def sweep(
     secret: SecretNames = None,
     encoder: Annotated[str, typer.Option(help="gcn, gat or hgcn.")] = "gcn",
     objective: Objective = "codes",
-    tradeoff: Annotated[str, typer.Option(help="Trade-offs, with commas.")] = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
-    split: Annotated[str | None, typer.Option(help="paper (of graphs by name) or proportional (of your own).")] = None,
+    tradeoff: Annotated[
+        str, typer.Option(help="Trade-offs, separated by commas.")
+    ] = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
+    split: Split = None,
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds 0, 1, ...")] = 5,
     jobs: Jobs = None,
     device: Device = "cpu",
     rounds: Rounds = None,
     reaudit: Reaudit = False,
 ) -> None:
-    """Train and audit a graph at many trade-offs, to choose an operating point that can be defended.
+    """Train and audit at many trade-offs, to choose one of them.
 
-    Each training and its audits are one cell, in one file: a stopped run goes on where it was, and nothing is done
-    twice. Several secrets are hidden at once, and each is audited and has a table and curves of its own.
+    Each training and its audits are one cell, saved in one file: an interrupted command continues with the missing
+    cells. Several secrets are hidden at once. Each of them has its own audit, table and curves.
     """
     from graphveil.data import check_targets, digest
     from graphveil.data.splits.split import default_message_edges, draw_split
@@ -136,7 +138,7 @@ def sweep(
     def experiment_on(title: str, kind: str) -> "Experiment":
         return spec.sweep(title, utility, secrets, encoder, objective, tradeoff, kind)
 
-    experiment_on(graph, split or "paper")  # what is wrong with it is told before the graph is read
+    experiment_on(graph, split or "paper")  # check the settings before the graph is read
     check_folder(out)
     opened = open_and_show(graph, reading, None, (utility, *secrets), secrets)
     kind = split or opened.default_split
@@ -144,23 +146,27 @@ def sweep(
     if opened.reading is not None:
         source = spec.Source(opened.name, json.dumps(asdict(opened.reading)), digest(opened.graph))
         experiment = replace(experiment, source=source)
-    check_targets(opened.graph, utility, secrets)  # refuse before any worker starts
+    check_targets(opened.graph, utility, secrets)  # before any worker starts
     draw_split(kind, opened.graph, 0, default_message_edges(utility), (utility, *secrets))
     selection = Selection(seeds=seeds, rounds=rounds)
     _, failures = run_experiments({"sweep": experiment}, selection, out, jobs, device, reaudit)
-    leave_if(failures)
+    exit_if_failed(failures)
 
 
 def run_experiments(
     chosen: "dict[str, Experiment]", selection: "Selection", out: Path, jobs: int | None, device: str, reaudit: bool
 ) -> "tuple[dict[str, list[Row]], int]":
-    """Run and show experiments one after the other, and report them; gives their rows, and how many cells failed."""
+    """Run experiments one after the other, print their tables and write a report.
+
+    Returns:
+        The rows of each experiment by its name, and the number of failed cells.
+    """
     from graphveil.experiments.peers import missing_extra
     from graphveil.experiments.render import brief
     from graphveil.experiments.reproduce import run_experiment
     from graphveil.progress import show_cells
 
-    found, failures = {}, 0
+    tables, failures = {}, 0
     for name, experiment in chosen.items():
         if (sentence := missing_extra(experiment.peers)) is not None:
             console.print(f"{name}: {sentence}", markup=False)
@@ -170,17 +176,19 @@ def run_experiments(
                     name, experiment, selection, out, jobs or os.cpu_count() or 1, device, on_done, reaudit
                 )
         except KeyboardInterrupt:
-            fail(f"interrupted; the same command goes on with what is in {out}.", code=130)
-        found[name] = rows
+            fail(f"interrupted; run the same command again to continue in {out}.", code=130)
+        tables[name] = rows
         show_table(experiment.title, *brief(rows))
         for cell, fault in failed:
             console.print(f"failed: {cell}: {fault}", markup=False)
         failures += len(failed)
     report_results(out, out / "report.html")
-    return found, failures
+    return tables, failures
 
 
-def leave_if(failures: int) -> None:
-    """Exit code 1 if a cell failed."""
+def exit_if_failed(failures: int) -> None:
+    """Exit with code 1 if a cell failed."""
+    from graphveil.data.sentences import plural
+
     if failures:
-        fail(f"{failures} cells failed and are left out of the tables; run the same command again.", code=1)
+        fail(f"{plural(failures, 'cell')} failed; the tables omit them. Run the same command to try again.", code=1)

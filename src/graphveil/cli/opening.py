@@ -1,11 +1,11 @@
-"""Open the graph of a verb, and say what was read before anything is done with it."""
+"""Open the graph of a verb and print what was read."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphveil.cli.graphs import show_reading
+from graphveil.cli.graphs import show_notes
 from graphveil.cli.shared import console
 
 if TYPE_CHECKING:
@@ -13,16 +13,19 @@ if TYPE_CHECKING:
 
     from graphveil.data.origin import ReadOptions
 
-TELLING = 0.5
-"""How much of the way from guessing to certainty a column alone must lead to be named."""
+LEAKY = 0.5
+"""There is a warning about a column that alone closes this share of the gap between chance level and certainty."""
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A graph, and what it takes to open it again from anywhere.
+class OpenedGraph:
+    """A graph, and what is needed to open it again from any folder.
 
     Args:
-        reading: with the names of columns that were guessed; None for a graph by name.
+        graph: The graph.
+        name: Its name, or the absolute path of its file or folder.
+        reading: The options that it was read with, including the columns that were detected; None for a graph that has
+            a name.
     """
 
     graph: "Data"
@@ -31,51 +34,55 @@ class Opened:
 
     @property
     def title(self) -> str:
-        """The name, without the folders above it."""
+        """The name, or the last part of the path."""
         return Path(self.name).name if self.reading is not None else self.name
 
     @property
     def default_split(self) -> str:
-        """The paper's graphs are split as in the paper."""
+        """The kind of split to use by default: the paper's for graphs that have a name."""
         return "paper" if self.reading is None else "proportional"
 
     @property
     def source(self) -> dict[str, Any]:
-        """For a run's record."""
+        """What run.json records about the graph."""
         return {"graph": self.name, "reading": None if self.reading is None else asdict(self.reading)}
 
 
 def open_and_show(
     name: str, reading: "ReadOptions", root: Path | None, targets: Sequence[str], secrets: Sequence[str]
-) -> Opened:
-    """A graph by name, a file or a folder; columns that are targets are taken as such and not as features.
+) -> OpenedGraph:
+    """Open a graph, print the notes about it, and warn about columns that alone predict a secret.
 
     Args:
-        secrets: those of the targets to look for in single columns.
+        name: The name of a graph, a file or a folder.
+        reading: How to read it.
+        root: A folder with the raw files of a graph that has a name.
+        targets: Columns to read as targets instead of features.
+        secrets: The targets that single columns must not predict.
     """
     from graphveil.data import find_leaky_columns
     from graphveil.data.datasets.catalog import is_named, open_graph
     from graphveil.data.origin import origin_of
 
-    with console.status(f"ReadOptions {name} ..."):
+    with console.status(f"Reading {name} ..."):
         if is_named(name):
-            return Opened(open_graph(name, reading, root), name, None)
+            return OpenedGraph(open_graph(name, reading, root), name, None)
         nodes = None if reading.nodes is None else str(Path(reading.nodes).expanduser().resolve())
-        reading = replace(reading.wanting(*targets), nodes=nodes)
+        reading = replace(reading.with_targets(*targets), nodes=nodes)
         graph = open_graph(name, reading, root)
-        opened = Opened(graph, str(Path(name).expanduser().resolve()), origin_of(graph).reading)
-        told = [
+        opened = OpenedGraph(graph, str(Path(name).expanduser().resolve()), origin_of(graph).reading)
+        leaks = [
             (secret, column, strength)
             for secret in secrets
             if secret != "links"
             for column, strength in find_leaky_columns(graph, secret)
-            if strength >= TELLING
+            if strength >= LEAKY
         ]
-    show_reading(console, graph)
-    for secret, column, strength in told:
+    show_notes(console, graph)
+    for secret, column, strength in leaks:
         console.print(
-            f"{column!r} alone tells {secret!r}: {strength:.0%} of the way from guessing to certainty. The secret is in"
-            f" the features; leave the column out with --drop {column!r} if it need not be there.",
+            f"warning: the column {column!r} alone predicts {secret!r}: it closes {strength:.0%} of the gap between"
+            f" chance level and certainty. The secret is in the features; use --drop {column!r} if you do not need it.",
             style="yellow",
             highlight=False,
             soft_wrap=True,

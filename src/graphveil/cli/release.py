@@ -40,7 +40,7 @@ def export(
         list[str] | None,
         typer.Option(
             help="The leak you accept, from 0 to 1: refuse if the certificate allows more or, without a certificate, if"
-            " the upper end over all attacks lies above it. It applies to the accuracy and the balanced accuracy, or"
+            " the upper bound over all attacks is above it. It applies to the accuracy and the balanced accuracy, or"
             " for links to the AUC and the class-matched AUC. NAME=0.6 is for one secret. May be given several times."
         ),
     ] = None,
@@ -72,8 +72,8 @@ def export(
     except KeyboardInterrupt:
         fail("interrupted; nothing was released.", code=130)
     rows = [_row(secret, audit) for secret, audit in made.audits.items()]
-    show_table("Audit", ("secret", "verdict", "strongest attack", "result", "guessing"), rows)
-    _say_certificates(made)
+    show_table("Audit", ("secret", "verdict", "strongest attack", "result", "chance level"), rows)
+    _print_certificates(made)
     for objection in made.objections:
         _say(f"exported in spite of an objection: {objection}", style="bold")
     sizes = [[name, f"{size:,}"] for name, size in made.files.items()]
@@ -89,11 +89,11 @@ def grid(
     file: Annotated[Path, typer.Argument(help="Embeddings: .npy, .npz, .parquet, .csv or .safetensors.")],
     out: Annotated[Path, typer.Option(help="The file to write, of the same kind; it must not exist yet.")],
 ) -> None:
-    """Round anybody's embeddings to a grid, so that nothing finer than an audit sees is shared.
+    """Round embeddings of any origin to a grid, so that low-order bits cannot carry a secret past the audit.
 
-    Most values then have 7 to 8 bits; ids and small whole numbers stay as they are.
+    Most values then have 7 to 8 bits. Ids and small whole numbers are not changed.
 
-    What `protect` and `export` write lies on a grid or is discrete already. Audit and share the rounded file.
+    The files of `protect` and `export` are on a grid or discrete already. Audit and share the rounded file.
     """
     from graphveil.release.rounding import round_file
 
@@ -102,7 +102,7 @@ def grid(
             columns = round_file(file, out)
     except KeyboardInterrupt:
         fail("interrupted; nothing was written.", code=130)
-    _say(f"{columns:,} columns are on a grid in {out}; audit that file, and share no other")
+    _say(f"rounded {columns:,} columns to a grid in {out}; audit this file, and share only this file")
 
 
 @app.command(epilog="Example:  graphveil embed runs/a newer/ --out runs/a-newer")
@@ -110,7 +110,7 @@ def grid(
 def embed(
     run: RunFolder,
     graph: GraphName,
-    otherwise: dict[str, Any],
+    overrides: dict[str, Any],
     out: Annotated[Path, typer.Option(help="The folder to write; `audit`, `report` and `export` accept it.")],
     audit: Annotated[bool, typer.Option(help="Audit every secret of the run that the graph contains.")] = True,
     panel: Annotated[str, typer.Option(help="The attacks of the audit: full, or quick for a first look.")] = "full",
@@ -141,7 +141,7 @@ def embed(
         raise unknown("panel", panel, ("full", "quick"))
     try:
         with console.status(f"Embedding {graph} ..."):
-            made = embed_graph(run, graph, out, otherwise, root, device)
+            made = embed_graph(run, graph, out, overrides, root, device)
     except KeyboardInterrupt:
         fail("interrupted; no embeddings were written.", code=130)
     for warning in made.warnings:
@@ -157,15 +157,15 @@ def embed(
     try:
         with show_attacks(console) as on_attack:
             effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), on_attack=on_attack)
-            found = audit_run(out, made.secrets, panel, root, effort=effort)
+            audits = audit_run(out, made.secrets, panel, root, effort=effort)
     except KeyboardInterrupt:
         fail(f"interrupted; the embeddings in {out} were not audited.", code=130)
-    for file, one in found.items():
-        console.print(one)
+    for file, result in audits.items():
+        console.print(result)
         _say(f"written to {file}")
 
 
-def _say_certificates(made: "Release") -> None:
+def _print_certificates(made: "Release") -> None:
     """Print the certificates of a release, alone and together with earlier releases."""
     for secret, audit in made.audits.items():
         if audit is not None and audit.certificate is not None:
@@ -186,10 +186,10 @@ def _row(secret: str, audit: "Audited | None") -> list[str]:
     """The row of one secret in the table of audits."""
     if audit is None:
         return [secret, "not audited", "", "", ""]
-    read = audit.reading
-    interval = f"{audit.metric} {100 * read.value:.1f} [{100 * read.low:.1f}, {100 * read.high:.1f}]"
-    guessing = "" if audit.chance is None else f"{100 * audit.chance:.1f}"
-    return [secret, audit.verdict, audit.attack, interval, guessing]
+    value = audit.reading
+    interval = f"{audit.metric} {100 * value.value:.1f} [{100 * value.low:.1f}, {100 * value.high:.1f}]"
+    chance = "" if audit.chance is None else f"{100 * audit.chance:.1f}"
+    return [secret, audit.verdict, audit.attack, interval, chance]
 
 
 def _say(sentence: str, style: str | None = None) -> None:

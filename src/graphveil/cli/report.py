@@ -1,4 +1,4 @@
-"""`graphveil report`: one page about saved results."""
+"""`graphveil report`: an HTML page of saved results."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,8 +17,8 @@ def report(
         Path | None, typer.Option(help="The page to write (default: report.html beside the results).")
     ] = None,
 ) -> None:
-    """Write one page about saved results: tables, curves, maps and findings, without a network and without scripts.
+    """Write an HTML page of saved results: tables, curves, maps and findings. It has no scripts and loads nothing.
 
-    The maps show secrets, point by point: the page is for those who may see them.
+    The maps show the secret of every node: share the page only with people who may see the secrets.
     """
     report_results(source, out or (source if source.is_dir() else source.parent) / "report.html")

@@ -1,4 +1,4 @@
-"""`graphveil protect` and `graphveil audit`: one run, and what it leaks."""
+"""`graphveil protect` and `graphveil audit`: train embeddings, and measure what they leak."""
 
 import os
 from dataclasses import replace
@@ -22,14 +22,14 @@ from graphveil.cli.shared import (
     fail,
     scores_table,
     show_certificates,
-    warn_if_nothing_is_kept,
+    warn_if_utility_is_lost,
 )
 from graphveil.errors import GraphveilError
 
 if TYPE_CHECKING:
     from graphveil.data.origin import ReadOptions
 
-MlFlow = Annotated[str | None, typer.Option("--mlflow", help="Log to the MLflow server at this address too.")]
+MlFlow = Annotated[str | None, typer.Option("--mlflow", help="Also log to the MLflow server at this address.")]
 
 
 @app.command(
@@ -44,16 +44,21 @@ def protect(
     utility: UtilityName = "links",
     secret: SecretNames = None,
     encoder: Annotated[str, typer.Option(help="gcn, gat, hgcn or package.module:Class.")] = "gcn",
-    tradeoff: Annotated[float, typer.Option(help="lambda: 1 keeps all, 0 hides all.")] = 0.5,
+    tradeoff: Annotated[float, typer.Option(help="lambda, from 0 (only hide) to 1 (only keep).")] = 0.5,
     objective: Objective = "codes",
     adversary: Annotated[
         str | None,
-        typer.Option(help="linear or mlp for nodes; bilinear, fermi-dirac or pair-mlp for links (default: an MLP)."),
+        typer.Option(
+            help="The training adversary: linear or mlp for nodes; bilinear, fermi-dirac or pair-mlp for links"
+            " (default: an MLP)."
+        ),
     ] = None,
-    adversary_steps: Annotated[int, typer.Option(help="Its steps for each step of the encoder.")] = 5,
+    adversary_steps: Annotated[int, typer.Option(help="Steps of the adversary for each step of the encoder.")] = 5,
     adversary_knows: Annotated[
         str,
-        typer.Option(help="Node secrets it may learn from: few (20 a class) or all (outside validation and test)."),
+        typer.Option(
+            help="Nodes whose secret the adversary learns from: few (20 per class) or all (except validation and test)."
+        ),
     ] = "all",
     message_edges: Annotated[
         str | None,
@@ -61,7 +66,10 @@ def protect(
     ] = None,
     split: Annotated[
         str | None,
-        typer.Option(help="paper (20 a class, 500, 1,000; of graphs by name) or proportional (of your own)."),
+        typer.Option(
+            help="paper (20 nodes per class to train, 500 to validate, 1,000 to test; default of graphs that have a"
+            " name) or proportional (default of your own)."
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Change the recipe: --set rounds=500 --set dropout=0.3")
@@ -69,16 +77,17 @@ def protect(
     root: Root = None,
     seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 0,
     device: Device = "auto",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run in --out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the unfinished run in --out.")] = False,
     mlflow: MlFlow = None,
 ) -> None:
-    """Train embeddings that keep the utility and hide the secret, and write them into a folder.
+    """Train embeddings that keep the utility and hide the secrets, and write them into a folder.
 
     Writes embeddings.parquet, model.safetensors, history.parquet and run.json.
 
-    And trained_on.parquet and, if links are kept or hidden, trained_links.parquet: what `embed` must not ask for again.
+    Also writes trained_on.parquet and, if links are kept or hidden, trained_links.parquet: an audit after `embed` does
+    not test on these nodes and links.
 
-    A run that was stopped or killed goes on with --resume, and ends where an unbroken one ends.
+    A run that was interrupted or killed continues with --resume, and gives the same result as an uninterrupted one.
     """
     from graphveil.data.splits.split import default_message_edges, draw_split
     from graphveil.progress import show_rounds
@@ -111,16 +120,16 @@ def protect(
             run = run_protect(veil, opened.graph, parts, out, resume=resume, on_round=on_round, source=source)
     except KeyboardInterrupt:
         if not out.exists():
-            raise  # nothing was kept
-        fail(f"interrupted; the same command with --resume goes on with {out}.", code=130)
+            raise  # there is nothing to resume
+        fail(f"interrupted; run the same command with --resume to continue in {out}.", code=130)
     title = f"{opened.title}: {utility} kept, {' and '.join(secrets)} hidden"
     console.print(scores_table(title, {f"tradeoff {tradeoff:g}": run.score}))
     show_certificates(run.certificates)
-    warn_if_nothing_is_kept(utility, run.score)
+    warn_if_utility_is_lost(utility, run.score)
     console.print(
         f"{len(veil.history_)} rounds in {run.seconds:.1f} s; files in {out}", highlight=False, soft_wrap=True
     )
-    caution(objective, f"see what: graphveil audit {out}")
+    caution(objective, f"To measure it: graphveil audit {out}")
     track(mlflow, out)
 
 
@@ -132,15 +141,21 @@ def audit(
     reading: "ReadOptions",
     run: Annotated[Path | None, typer.Argument(help="The folder of a finished run of `graphveil protect`.")] = None,
     embeddings: Annotated[
-        Path | None, typer.Option(help="Or anybody's embeddings: .npy, .npz, .parquet, .csv or .safetensors.")
+        Path | None,
+        typer.Option(help="Embeddings of any origin, instead of a run: .npy, .npz, .parquet, .csv or .safetensors."),
     ] = None,
-    graph: Annotated[str | None, typer.Option(help="The graph of --embeddings: by name, a file or a folder.")] = None,
+    graph: Annotated[
+        str | None, typer.Option(help="With --embeddings: the graph, as a name, a file or a folder.")
+    ] = None,
     secret: Annotated[
         list[str] | None,
-        typer.Option(help="labels, links or a node column; may be repeated (default: what the run hides)."),
+        typer.Option(help="labels, links or a node column; may be repeated (default: the secrets of the run)."),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Of --embeddings: paper (of graphs by name) or proportional (of your own).")
+        str | None,
+        typer.Option(
+            help="With --embeddings: paper (default of graphs that have a name) or proportional (default of your own)."
+        ),
     ] = None,
     by: Annotated[
         list[str] | None,
@@ -150,28 +165,35 @@ def audit(
     controls: Annotated[
         bool,
         typer.Option(
-            help="Attack encoders of the run's kind too: untrained, unprotected, and this run from another seed."
+            help="Also attack control encoders: untrained, unprotected, and this run trained with another seed."
         ),
     ] = True,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, max=1000, help="Attacks at once, each in a process of its own (default: one a core)."),
+        typer.Option(
+            min=1,
+            max=1000,
+            help="Parallel processes for the attacks (default: one per core, up to 8; one for the quick panel).",
+        ),
     ] = None,
     time_budget: Annotated[
-        float | None, typer.Option(min=0, help="Seconds; attacks not expected to end by then are dropped, and named.")
+        float | None,
+        typer.Option(min=0, help="Seconds; attacks that are not expected to finish in time are skipped and listed."),
     ] = None,
     root: Root = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of --embeddings: decides the split and every random number (default: 0).")
+        int | None, typer.Option(help="With --embeddings: decides the split and every random number (default: 0).")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Of --embeddings: the file to write (default: audit.json).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="With --embeddings: the file to write (default: audit.json).")
+    ] = None,
     mlflow: MlFlow = None,
 ) -> None:
-    """Let a panel of fresh attackers read the secret from embeddings, and say how much the strongest one reads.
+    """Run a panel of attacks on embeddings, and report how well the strongest predicts the secret.
 
-    Every attack tunes on the validation part; the strongest is chosen there, and its reading is that on the test part.
+    Attacks are tuned on the validation part, and the strongest is chosen there. Its value is from the test part.
 
-    Writes audit.json and, beside it, every attack's raw answers: into the run's folder, or where --out says.
+    Writes audit.json and, beside it, the predictions of every attack, into the run folder or to --out.
     """
     from graphveil.auditing import Effort
     from graphveil.data.origin import ReadOptions
@@ -180,52 +202,50 @@ def audit(
     from graphveil.runs.audit import audit_embeddings_file, audit_run
     from graphveil.runs.graphs import with_columns
 
-    own = {"--graph": graph, "--split": split, "--seed": seed, "--out": out}
-    given = [name for name, value in own.items() if value is not None]
-    given += ["how a graph is read"] if replace(reading, bins={}) != ReadOptions() else []
+    only_embeddings = {"--graph": graph, "--split": split, "--seed": seed, "--out": out}
+    misplaced = [name for name, value in only_embeddings.items() if value is not None]
+    misplaced += ["an option of how the graph is read"] if replace(reading, bins={}) != ReadOptions() else []
     if (run is None) == (embeddings is None):
         raise GraphveilError("give either the folder of a run, or --embeddings with --graph and --secret.")
-    if run is not None and given:
+    if run is not None and misplaced:
         raise GraphveilError(
-            f"{given[0]} belongs to --embeddings: a run has its own, and the audit goes into its folder."
+            f"{misplaced[0]} was given with a run folder, which has its own: use it only with --embeddings."
         )
     if embeddings is not None and mlflow is not None:
-        raise GraphveilError("--mlflow is for the folder of a run: an audit of --embeddings has none.")
+        raise GraphveilError("--mlflow was given with --embeddings: use it only with the folder of a run.")
     check_tracking(mlflow)
     try:
         with show_attacks(console) as on_attack:
             effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), time_budget, on_attack)
             if run is not None:
-                found = audit_run(run, secret or (), panel, root, controls, effort, reading.bins, by or ())
+                audits = audit_run(run, secret or (), panel, root, controls, effort, reading.bins, by or ())
             else:
                 assert embeddings is not None
                 if graph is None or secret is None or len(secret) != 1:
-                    raise GraphveilError(
-                        "--embeddings needs --graph and one --secret too: whose nodes, and what to look for."
-                    )
-                later = [name for name in by or () if name not in (*secret, *reading.attributes)]
-                bins = {name: count for name, count in reading.bins.items() if name in later}
-                first = replace(reading, bins={name: n for name, n in reading.bins.items() if name not in bins})
-                opened = open_and_show(graph, first, root, secret, ())
+                    raise GraphveilError("--embeddings needs --graph and exactly one --secret: give both.")
+                groups = [name for name in by or () if name not in (*secret, *reading.attributes)]
+                bins = {name: count for name, count in reading.bins.items() if name in groups}
+                own_bins = {name: count for name, count in reading.bins.items() if name not in bins}
+                opened = open_and_show(graph, replace(reading, bins=own_bins), root, secret, ())
                 parts = draw_split(
                     split or opened.default_split, opened.graph, seed or 0, "all", targets_of(opened.graph, secret[0])
                 )
                 file, grouped = out or Path("audit.json"), with_columns(opened.graph, opened.source, (), by or (), bins)
-                one = audit_embeddings_file(
+                result = audit_embeddings_file(
                     embeddings, grouped, parts, secret[0], seed or 0, file, panel, effort, by or ()
                 )
-                found = {file: one}
+                audits = {file: result}
     except KeyboardInterrupt:
         fail("interrupted; no audit was written.", code=130)
-    for file, one in found.items():
-        console.print(one)
+    for file, result in audits.items():
+        console.print(result)
         console.print(f"written to {file}", highlight=False, soft_wrap=True, markup=False)
     if run is not None:
         track(mlflow, run)
 
 
 def check_tracking(address: str | None) -> None:
-    """Refuse an address that cannot be logged to before anything is done."""
+    """Refuse an invalid address before anything is done."""
     if address is not None:
         from graphveil.tracking import check_address
 
@@ -233,7 +253,7 @@ def check_tracking(address: str | None) -> None:
 
 
 def track(address: str | None, folder: Path) -> None:
-    """Log what lies in a run's folder, if an address is given."""
+    """Log a run folder to MLflow, if an address is given."""
     if address is not None:
         from graphveil.tracking import log_run
 

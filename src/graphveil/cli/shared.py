@@ -1,4 +1,4 @@
-"""What the verbs have in common: the application, options, and how faults and tables are shown."""
+"""What the verbs share: the application, options, error messages and tables."""
 
 import logging
 import sys
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
     from graphveil.training.score import Score
 
 
-class InOrder(TyperGroup):
-    """The verbs in the order in which one needs them; Ctrl-C is one sentence in all of them."""
+class OrderedGroup(TyperGroup):
+    """Lists the verbs in the order of use, and turns Ctrl-C into one sentence."""
 
     def make_context(self, *args: Any, **options: Any) -> Any:
-        """While the command line is read."""
-        with answer_interrupts():
+        """Parse the command line."""
+        with exit_on_interrupt():
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        """While a verb is at work; those that can go on where they were say so themselves."""
-        with answer_interrupts():
+        """Run a verb. Verbs that can be continued have their own sentence."""
+        with exit_on_interrupt():
             return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Those that are named here first."""
+        """Return the verbs in the order of use."""
         first = ("demo", "data", "protect", "audit", "report", "export", "embed", "grid", "sweep", "reproduce")
         return sorted(super().list_commands(ctx), key=lambda name: first.index(name) if name in first else len(first))
 
 
 app = typer.Typer(
     name="graphveil",
-    cls=InOrder,
+    cls=OrderedGroup,
     epilog="Start with:  graphveil demo",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -54,34 +54,38 @@ app = typer.Typer(
 
 
 class PlainConsole(Console):
-    """Takes every text as it is: names of files, columns and classes are neither markup nor orders to a terminal."""
+    """Prints every text literally: names of files, columns and classes are neither markup nor control characters."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Wherever a text is shown: in a sentence, a table, a title."""
+        """Render a text of a sentence, a table or a title."""
         plain = "\n".join(map(printable, text.split("\n")))
         return super().render_str(plain, **options | {"markup": False, "emoji": False})
 
     def status(self, status: Any, **options: Any) -> Status:
-        """A line while one waits."""
+        """Show a line while something runs."""
         return super().status(Text(printable(status)), **options)
 
 
 console = PlainConsole()
 
-GraphName = Annotated[str, typer.Argument(help="A graph by name (see `graphveil data list`), a file or a folder.")]
+GraphName = Annotated[str, typer.Argument(help="A name (see `graphveil data list`), a file or a folder.")]
 UtilityName = Annotated[str, typer.Option(help="What to keep: links, labels or a node attribute.")]
 SecretNames = Annotated[
     list[str] | None,
     typer.Option("--secret", help="What to hide: labels (default), links or a node attribute; may be repeated."),
 ]
-Objective = Annotated[str, typer.Option(help="How the secret is hidden: codes, club, entropy, minimax or published.")]
-Root = Annotated[Path | None, typer.Option(help="Read the graph's raw files from this folder.")]
+Objective = Annotated[str, typer.Option(help="How secrets are hidden: codes, club, entropy, minimax or published.")]
+Split = Annotated[
+    str | None,
+    typer.Option(help="paper (default of graphs that have a name) or proportional (default of your own)."),
+]
+Root = Annotated[Path | None, typer.Option(help="Read the raw files of a graph that has a name from this folder.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
 
 
 @contextmanager
-def answer_interrupts() -> Iterator[None]:
-    """Ctrl-C is a sentence and exit code 130."""
+def exit_on_interrupt() -> Iterator[None]:
+    """On Ctrl-C, print a sentence and exit with code 130."""
     try:
         yield
     except KeyboardInterrupt:
@@ -89,13 +93,13 @@ def answer_interrupts() -> Iterator[None]:
 
 
 def fail(sentence: str, code: int = 2) -> NoReturn:
-    """Print a sentence on stderr and leave; of one that quotes something endless, both ends."""
+    """Print a sentence on stderr, shortened if it is too long, and exit."""
     PlainConsole(stderr=True, soft_wrap=True).print("graphveil:", printable(shortened(sentence)), highlight=False)
     sys.exit(code)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         console.print(f"graphveil {__version__}", highlight=False)
         raise typer.Exit
 
@@ -103,62 +107,65 @@ def _version(asked: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and leave.")
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Say what is fetched and read.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print what is downloaded and read.")] = False,
 ) -> None:
-    """Train node embeddings that keep one task and hide another, and see what still leaks."""
-    del version  # its callback has answered already
+    """Train node embeddings that keep one task and hide another, and audit what they leak."""
+    del version  # its callback has printed it
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(message)s")
 
 
 def report_results(source: Path, out: Path) -> None:
-    """Write a report, and say where it is."""
+    """Write a report and print its path."""
     from graphveil.reporting import report as write_report
 
     with console.status("Writing the report ..."):
         write_report(source, out)
-    console.print(f"a report of it all: {out}", highlight=False, soft_wrap=True)
+    console.print(f"report written to {out}", highlight=False, soft_wrap=True)
 
 
 def show_table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[str]]") -> None:
-    """Print words as a table."""
+    """Print rows of text as a table."""
     table = Table(*folding(*columns), title=title, title_justify="left")
-    for words in rows:
-        table.add_row(*words)
+    for row in rows:
+        table.add_row(*row)
     if console.measure(table, options=console.options.update(width=10_000)).maximum > console.width:
-        table.padding = (0, 0, 0, 1)  # rather than to fold it
+        table.padding = (0, 0, 0, 1)  # less padding, before anything is folded
     console.print(table)
 
 
 def folding(*names: str) -> list[Column]:
-    """Columns whose words go on in the next line where a terminal is narrow, and are not cut."""
+    """Return columns whose text wraps on a narrow terminal instead of being cut."""
     return [Column(name, overflow="fold") for name in names]
 
 
 def scores_table(title: str, scores: "dict[str, Score]") -> Table:
-    """Utility and the attack that belongs to the training, a row a run and a secret, each beside guessing."""
+    """Return a table with the utility and the training's own attack, each with its chance level.
+
+    There is one row for each run and secret.
+    """
     first = next(iter(scores.values()))
     several, metrics = len(first.secrets) > 1, {joint.metric for joint in first.secrets}
     attack = f"attack ({first.secrets[0].metric})" if len(metrics) == 1 else "attack"
     table = Table(*folding("run", f"utility ({first.utility_metric})", *(["secret"] if several else []), attack))
     table.title, table.title_justify = title, "left"
     for name, score in scores.items():
-        kept = f"{score.utility:.1%} (guessing {score.utility_chance:.1%})"
+        utility = f"{score.utility:.1%} (chance {score.utility_chance:.1%})"
         for joint in score.secrets:
             secret = joint.secret if len(metrics) == 1 else f"{joint.secret} ({joint.metric})"
             table.add_row(
-                name, kept, *([secret] if several else []), f"{joint.value:.1%} (guessing {joint.chance:.1%})"
+                name, utility, *([secret] if several else []), f"{joint.value:.1%} (chance {joint.chance:.1%})"
             )
     return table
 
 
-def warn_if_nothing_is_kept(utility: str, score: "Score") -> None:
-    """Whoever hides everything has hidden the secret too."""
+def warn_if_utility_is_lost(utility: str, score: "Score") -> None:
+    """Print a warning if the embeddings predict the utility no better than chance."""
     if score.utility <= score.utility_chance:
         console.print(
-            f"warning: {utility} is not kept: the embeddings are no better for it than guessing. Raise --tradeoff, or"
-            " keep something that the graph tells.",
+            f"warning: the embeddings predict {utility} no better than chance. Raise --tradeoff, or choose a utility"
+            " that the features and links can predict.",
             style="bold",
             highlight=False,
             soft_wrap=True,
@@ -166,18 +173,23 @@ def warn_if_nothing_is_kept(utility: str, score: "Score") -> None:
 
 
 def show_certificates(certificates: "Mapping[str, Certificate | None]") -> None:
-    """One line for each secret that has a certificate."""
-    for secret, found in certificates.items():
-        if found is not None:
-            console.print(f"Certificate for {secret}: {found.sentence}", highlight=False, soft_wrap=True)
+    """Print one line for each secret that has a certificate."""
+    for secret, certificate in certificates.items():
+        if certificate is not None:
+            console.print(f"Certificate for {secret}: {certificate.sentence}", highlight=False, soft_wrap=True)
 
 
 def caution(objective: str, then: str) -> None:
-    """What the attack in the table is, and what it does not say."""
-    said = (
+    """Print what the attack in the table of scores is, and that other attacks may be stronger.
+
+    Args:
+        objective: The objective of the run.
+        then: A sentence to add.
+    """
+    sentences = (
         "The attack is a rule that was counted from the codes of nodes with known secrets; no adversary is trained."
-        " Attackers who also hold the graph or the features may learn more;"
+        " Attackers who also know the graph or the features may learn more."
         if objective == "codes"
-        else "The attack is the adversary that was trained with the encoder; a fresh attacker may learn more;"
+        else "The attack is the adversary that was trained with the encoder. A fresh attacker may learn more."
     )
-    console.print(f"{said} {then}", style="dim", highlight=False, soft_wrap=True)
+    console.print(f"{sentences} {then}", style="dim", highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Graphs, splits, and pairs without a link."""
+"""Graphs, readers, splits and non-links."""
 
 from graphveil.data.datasets.catalog import load, open_graph
 from graphveil.data.datasets.synthetic import GraphSpec, generate

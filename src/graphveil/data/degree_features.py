@@ -1,4 +1,4 @@
-"""Features for nodes that have none: how many links a node has."""
+"""Features for graphs without any, computed from the number of links of each node."""
 
 import math
 
@@ -10,11 +10,19 @@ from torch_geometric.data import Data
 from graphveil.data.origin import origin_of
 
 BINS = 24
-"""Powers of two that are told apart: a node with more than sixteen million links counts as one with as many."""
+"""How many powers of two are distinguished; more than sixteen million links count as so many."""
 
 
 def degree_features(pairs: Tensor, num_nodes: int) -> Tensor:
-    """A constant, log(1 + degree) and its power of two, (num_nodes, 2 + BINS), from distinct links (2, n)."""
+    """Return a constant, log(1 + degree) and the one-hot power of two of 1 + degree, for each node.
+
+    Args:
+        pairs: Distinct links, (2, n).
+        num_nodes: The number of nodes.
+
+    Returns:
+        (num_nodes, 2 + BINS).
+    """
     degree = torch.bincount(pairs.flatten(), minlength=num_nodes)
     magnitude = (degree + 1).double().log2().floor().long().clamp(max=BINS - 1)
     return torch.cat(
@@ -23,10 +31,10 @@ def degree_features(pairs: Tensor, num_nodes: int) -> Tensor:
 
 
 def is_structural(graph: Data) -> bool:
-    """Whether a graph was read without features and x still is made of numbers of links, and so to be made anew.
+    """Return whether a graph was read without features and x still holds `degree_features`.
 
-    Not so once a user has set features. But where links were taken out or added after reading, x stays structural: its
-    old numbers would tell of links that are gone.
+    Then x must be computed again for each split, since it would reveal hidden links. This includes graphs whose links
+    were changed after reading. It is false once the user has set other features.
     """
     x = graph.x
     if not origin_of(graph).structural or x.layout != torch.strided or x.size(1) != 2 + BINS:

@@ -1,7 +1,7 @@
-"""What graphveil takes for a graph: PyG's `Data`, seen as simple and undirected, and never altered.
+"""Checks and views of a graph, which is PyG's `Data`, treated as simple and undirected, and never altered.
 
-`edge_index` may come directed, with self-loops or with duplicates. `undirected_pairs` gives each link once as
-(u, v) with u < v, and everything else in the package starts from those pairs.
+`edge_index` may be directed and have self-loops or duplicates. `undirected_pairs` returns each link once as (u, v) with
+u < v, and the whole package works with these pairs.
 """
 
 import hashlib
@@ -13,33 +13,41 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphveil.data.origin import Origin
-from graphveil.data.sentences import listed
+from graphveil.data.sentences import list_names
 from graphveil.errors import GraphveilError
 
 UNKNOWN = -1
-"""The value of a label or an attribute that nobody knows; it is never a class."""
+"""The code of an unknown label or attribute; it is never a class."""
 
 
 def undirected_pairs(edge_index: Tensor) -> Tensor:
-    """Each link once, as (2, links) with u < v in ascending order; loops, directions and duplicates are gone."""
+    """Return each link once, without self-loops, as (2, links) with u < v in ascending order.
+
+    Args:
+        edge_index: (2, edges), in any directions, with or without duplicates.
+    """
     edge_index = edge_index.long()  # a product of two node numbers does not fit a narrower type
-    one, other = edge_index[:, edge_index[0] != edge_index[1]]
-    pairs = torch.stack([torch.minimum(one, other), torch.maximum(one, other)])  # amin(dim=0) takes forty times as long
-    codes = encode_pairs(pairs).sort(stable=True).values  # stable: by radix, far faster
+    u, v = edge_index[:, edge_index[0] != edge_index[1]]
+    pairs = torch.stack([torch.minimum(u, v), torch.maximum(u, v)])  # amin(dim=0) takes forty times as long
+    codes = encode_pairs(pairs).sort(stable=True).values  # a stable sort of integers is a radix sort, and much faster
     new = torch.ones_like(codes, dtype=torch.bool)
     new[1:] = codes[1:] != codes[:-1]
     return decode_pairs(codes[new])
 
 
 def encode_pairs(pairs: Tensor) -> Tensor:
-    """One integer v (v - 1) / 2 + u a pair u < v: it counts all pairs 0, 1, ... without a gap."""
+    """Return the integer v (v - 1) / 2 + u for each pair u < v; it numbers all pairs 0, 1, ... without gaps.
+
+    Args:
+        pairs: (2, ...).
+    """
     u, v = pairs.unbind()
     codes: Tensor = v * (v - 1) // 2 + u
     return codes
 
 
 def decode_pairs(codes: Tensor) -> Tensor:
-    """The inverse of `encode_pairs`, (2, ...)."""
+    """Return the pairs (2, ...) of codes (...): the inverse of `encode_pairs`."""
     v = ((1 + (1 + 8 * codes.double()).sqrt()) / 2).long()
     v -= (v * (v - 1) // 2 > codes).long()  # a large root may be rounded up, or down, by one
     v += (v * (v + 1) // 2 <= codes).long()
@@ -47,87 +55,95 @@ def decode_pairs(codes: Tensor) -> Tensor:
 
 
 def both_directions(pairs: Tensor) -> Tensor:
-    """PyG's `edge_index` of an undirected graph: each pair once in either direction."""
+    """Return PyG's `edge_index`, (2, 2 * links), of undirected pairs (2, links)."""
     return torch.cat([pairs, pairs.flip(0)], dim=1)
 
 
 def node_attributes(graph: Data) -> list[str]:
-    """The names of what might be classes of the nodes, beside the labels."""
+    """Return the names of the tensors of one value per node, without the labels."""
     names = [name for name in graph.keys() if name not in ("x", "y", "edge_index")]  # noqa: SIM118 - not a dict
     return [name for name in names if isinstance(graph[name], Tensor) and graph[name].shape == (graph.num_nodes,)]
 
 
 def node_classes(graph: Data, name: str) -> Tensor:
-    """The classes of every node, (num_nodes,) int64 with `UNKNOWN` where unknown.
+    """Return the class of every node, (num_nodes,) int64, `UNKNOWN` where it is unknown.
 
     Args:
-        name: "labels" for `graph.y`, or the name of any node attribute of the graph.
+        graph: The graph.
+        name: "labels" for `graph.y`, or the name of a node attribute of the graph.
+
+    Raises:
+        GraphveilError: If the graph does not have it, or its values are not classes.
     """
     key = "y" if name == "labels" else name
     if key not in graph:
-        raise _has_not(graph, name)
+        raise _missing_target(graph, name)
     value = graph[key]
     if not isinstance(value, Tensor) or value.dim() != 1 or value.numel() != graph.num_nodes:
         shape = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-        raise GraphveilError(f"{name!r} is {shape}, but one class for each of {graph.num_nodes} nodes is expected.")
+        raise GraphveilError(f"{name!r} is {shape}: expected one class for each of {graph.num_nodes} nodes.")
     if value.is_floating_point():
         value = value.nan_to_num(nan=UNKNOWN)
     if value.is_complex() or (value.is_floating_point() and bool((value != value.round()).any())):
         raise GraphveilError(
-            f"{name!r} holds {value.dtype}, but classes are whole numbers from 0 (or {UNKNOWN} or NaN for unknown):"
+            f"{name!r} holds {value.dtype}: expected classes as whole numbers from 0 (or {UNKNOWN} or NaN for unknown);"
             " bin or encode the column first."
         )
     classes = value.long()
     if classes.numel() and (classes.min() < UNKNOWN or classes.max() >= classes.numel()):
         raise GraphveilError(
-            f"{name!r} goes from {int(classes.min())} to {int(classes.max())}: classes count from 0 without large gaps,"
-            f" and {UNKNOWN} is unknown."
+            f"{name!r} has values from {int(classes.min())} to {int(classes.max())}: number the classes from 0 without"
+            f" large gaps, and use {UNKNOWN} for unknown."
         )
     return classes
 
 
-def _has_not(graph: Data, name: str) -> GraphveilError:
-    """The sentence for classes that a graph does not have, with those that it has or could have been read with."""
-    there = [*(["labels"] if "y" in graph else []), *node_attributes(graph)]
+def _missing_target(graph: Data, name: str) -> GraphveilError:
+    """The error for classes that a graph does not have; it lists the existing ones and the columns that were read."""
+    existing = [*(["labels"] if "y" in graph else []), *node_attributes(graph)]
     origin = graph.get("origin")
-    columns = [column for column in origin.columns if column not in there] if isinstance(origin, Origin) else []
+    columns = [column for column in origin.columns if column not in existing] if isinstance(origin, Origin) else []
     if not columns:
         return GraphveilError(
             f"the graph has no {name!r}: choose 'links', 'labels' (graph.y)"
-            f" or one of its node attributes ({', '.join(there) or 'it has none'})."
+            f" or one of its node attributes ({', '.join(existing) or 'it has none'})."
         )
-    has = f"it has {listed(there)}, and " if there else ""
+    has = f"it has {list_names(existing)}, and " if existing else ""
     return GraphveilError(
-        f"the graph has no {name!r}: {has}its table has the columns {listed(columns)}; name what is kept or hidden, as"
-        f" in --secret NAME (in Python: read_graph(..., attributes=['NAME']))."
+        f"the graph has no {name!r}: {has}its table has the columns {list_names(columns)}. Name a column to keep or to"
+        " hide, as in --secret NAME (in Python: read_graph(..., attributes=['NAME']))."
     )
 
 
 def check_targets(graph: Data, utility: str, secrets: Sequence[str]) -> None:
-    """Refuse to keep or to hide what the graph does not have, to hide what is kept, and to hide nothing."""
+    """Refuse targets that the graph does not have, a secret that is also the utility, and an empty list of secrets."""
     if not secrets:
-        raise GraphveilError("no secret was named: say what to hide, such as 'labels', 'links' or a node attribute.")
+        raise GraphveilError("no secret was given: name at least one, such as 'labels', 'links' or a node attribute.")
     if utility in secrets:
         raise GraphveilError(f"utility and secret are both {utility!r}: what is kept cannot be hidden.")
     if len(set(secrets)) < len(secrets):
         raise GraphveilError(f"a secret is named twice among {', '.join(secrets)}: name each once.")
-    found = {name: node_classes(graph, name) for name in (utility, *secrets) if name != "links"}
-    for (one, classes), (other, same) in combinations(found.items(), 2):
-        if classes.equal(same):
-            raise GraphveilError(f"{one!r} and {other!r} are the same classes of the same nodes: name one of them.")
+    targets = {name: node_classes(graph, name) for name in (utility, *secrets) if name != "links"}
+    for (first, classes), (second, other) in combinations(targets.items(), 2):
+        if classes.equal(other):
+            raise GraphveilError(f"{first!r} and {second!r} are the same classes of the same nodes: name one of them.")
 
 
 def check_graph(graph: Data) -> None:
-    """Refuse what cannot be trained on, in one sentence that names the fault."""
+    """Refuse a graph that cannot be trained on.
+
+    Raises:
+        GraphveilError: If `x` or `edge_index` is missing, or has a wrong shape, type or value.
+    """
     if graph.edge_index is None or graph.x is None:
         missing = "edge_index" if graph.edge_index is None else "x"
         raise GraphveilError(f"the graph has no {missing}: a graph needs node features x and links edge_index.")
     if graph.x.layout not in (torch.strided, torch.sparse_csr):
-        raise GraphveilError(f"x is stored as {graph.x.layout}: give it dense, or sparse as x.to_sparse_csr().")
+        raise GraphveilError(f"x has the layout {graph.x.layout}: make it dense, or sparse with x.to_sparse_csr().")
     num_nodes = graph.x.size(0)
     if graph.x.dim() != 2 or num_nodes == 0 or graph.x.size(1) == 0:
         raise GraphveilError(
-            f"x has shape {tuple(graph.x.shape)}: expected one row of features a node, at least one node"
+            f"x has shape {tuple(graph.x.shape)}: expected one row of features per node, at least one node"
             " and at least one feature."
         )
     edge_index = graph.edge_index
@@ -144,16 +160,16 @@ def check_graph(graph: Data) -> None:
     if edge_index.numel() and (edge_index.min() < 0 or edge_index.max() >= num_nodes):
         worst = int(edge_index.min()) if edge_index.min() < 0 else int(edge_index.max())
         raise GraphveilError(
-            f"edge_index names node {worst}, but the graph has nodes 0 to {num_nodes - 1}:"
+            f"edge_index has node {worst}, but the graph has nodes 0 to {num_nodes - 1}:"
             " number the nodes from 0 without gaps."
         )
     values = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
     if not torch.isfinite(values).all():
-        raise GraphveilError("x holds NaN or infinite values: fill or drop them first.")
+        raise GraphveilError("x holds NaN or infinite values: replace or remove them first.")
 
 
 def digest(graph: Data) -> str:
-    """A SHA-256 over features, links and labels that tells two graphs apart across runs and machines."""
+    """Return a SHA-256 of all tensors of a graph, which is the same on every machine."""
     sha = hashlib.sha256()
     for key in sorted(graph.keys()):
         value = graph[key]

@@ -1,7 +1,7 @@
-"""What a graph of somebody's own carries beside its tensors: ids, how its columns became numbers, what was done.
+"""What a graph that was read carries besides its tensors: ids, the encoding of its columns, and notes.
 
 `ReadOptions` says how to read a graph. `Encoding` says how its columns became features and classes, so that a newer
-graph can be encoded in the same way. Both are plain values, and a run's record contains them.
+graph can be encoded in the same way. Both are plain values, and run.json contains them.
 """
 
 import math
@@ -15,8 +15,8 @@ from torch_geometric.data import Data
 
 from graphveil.errors import GraphveilError, unknown
 
-MOST_BINS = 100
-"""Classes that numbers may be cut into."""
+MAX_BINS = 100
+"""How many classes numbers may be cut into."""
 
 _CHOICES: Mapping[str, Sequence[str]] = {
     "missing": ("degree", "embedding"),
@@ -28,21 +28,25 @@ _CHOICES: Mapping[str, Sequence[str]] = {
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a graph is to be read; None is guessed, and told.
+    """How to read a graph. What is None is detected, and noted in `graph.origin.notes`.
 
     Args:
-        nodes: the table of nodes, where it is not found beside the links.
-        source, target, weight: columns of the links.
-        id, label: columns of the nodes.
-        attributes: node columns that are secrets or utility, and so never features.
-        features: node columns to take as features; None takes all that are left.
-        drop: those not to take.
-        bins: into how many classes of equal size a numeric attribute is cut, by its name.
-        missing: what stands for features where there are none: "degree", or "embedding", one to be learned a node.
-        direction: "either" takes one direction for a link, "mutual" wants both.
-        min_weight: links of less weight are dropped.
-        loops, duplicates: "drop" them, or "refuse" a graph that has some.
-        text_encoding: of CSV files; None is UTF-8, or what a byte-order mark says.
+        nodes: The table of nodes, if it is not found beside the table of links.
+        source: The column of the links with the ids of their sources.
+        target: The column of the links with the ids of their targets.
+        weight: The column of the links with their weights.
+        id: The column of the nodes with their ids.
+        label: The column of the nodes with their labels.
+        attributes: Node columns that are targets, and so never features.
+        features: Node columns to use as features; None uses all others.
+        drop: Node columns to exclude from the features.
+        bins: The number of classes of equal size to cut a numeric attribute into, by its name.
+        missing: Features of a graph without any: "degree", or "embedding" (a learned row for each node).
+        direction: Which links count: "either" (in at least one direction) or "mutual" (in both).
+        min_weight: Links of a lower weight are dropped.
+        loops: "drop" self-loops, or "refuse" a graph that has any.
+        duplicates: "drop" duplicate links, or "refuse" a graph that has any.
+        text_encoding: The encoding of CSV files; None means UTF-8, or what a byte order mark declares.
     """
 
     nodes: str | None = None
@@ -63,34 +67,39 @@ class ReadOptions:
     text_encoding: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant."""
+        """Check the values."""
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise unknown(name, str(getattr(self, name)), choices)
         for name in ("attributes", "features", "drop"):
-            given = getattr(self, name)
-            if isinstance(given, str) or not all(isinstance(column, str) for column in given or ()):
-                raise GraphveilError(f"{name} is {given!r}: give a list of names, such as ['age'].")
+            columns = getattr(self, name)
+            if isinstance(columns, str) or not all(isinstance(column, str) for column in columns or ()):
+                raise GraphveilError(f"{name} is {columns!r}: give a list of names, such as ['age'].")
         for column, count in self.bins.items():
-            if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MOST_BINS:
-                raise GraphveilError(f"{count!r} bins for {column!r}: give a number from 2 to {MOST_BINS}.")
+            if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MAX_BINS:
+                raise GraphveilError(
+                    f"{count!r} bins are given for {column!r}: expected a whole number from 2 to {MAX_BINS}."
+                )
         if self.min_weight is not None and not math.isfinite(self.min_weight):
-            raise GraphveilError(f"min_weight is {self.min_weight}: give a number.")
+            raise GraphveilError(f"min_weight is {self.min_weight}: expected a finite number.")
 
-    def wanting(self, *targets: str) -> "ReadOptions":
-        """The same, with all targets that are node columns among the attributes."""
+    def with_targets(self, *targets: str) -> "ReadOptions":
+        """Return these options with all targets that are node columns added to the attributes."""
         more = [name for name in targets if name not in ("links", "labels", *self.attributes)]
         return replace(self, attributes=(*self.attributes, *dict.fromkeys(more)))
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table as columns of x.
+    """How one column of a table is encoded as columns of x.
 
     Args:
-        kind: "number" is (value - mean) / deviation, 0 where missing; "category" one column a category; "matrix" as it
-            came, `width` columns.
-        categories: words, in the order of their columns; of a matrix, the columns it was put together from.
+        name: The name of the column.
+        kind: "number" is (value - mean) / deviation, 0 if missing; "category" is one-hot; "matrix" is not scaled.
+        width: The number of columns of x.
+        mean: The mean of a number.
+        deviation: The standard deviation of a number.
+        categories: The categories in the order of their columns; of a matrix, the columns that it was built from.
     """
 
     name: str
@@ -103,13 +112,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How columns became x and classes.
+    """How the columns of a table became x and classes.
 
     Args:
-        columns: in the order of x; none where features are structural.
-        classes: names of the classes 0, 1, ... of each target, "labels" or an attribute.
-        cuts: inner borders of the bins of numeric attributes.
-        left_out: columns that are neither, so that nobody wonders about them in a newer table.
+        columns: The encoded columns in the order of x; empty if x holds `degree_features`.
+        classes: The names of the classes 0, 1, ... of each target, "labels" or an attribute.
+        cuts: The inner borders of the bins of numeric attributes.
+        left_out: The columns that are not used, so that there is no warning about them in a newer table.
     """
 
     columns: Sequence[Column] = ()
@@ -119,33 +128,34 @@ class Encoding:
 
     @classmethod
     def from_plain(cls, values: Mapping[str, Any]) -> "Encoding":
-        """From what `dataclasses.asdict` made of one, checked: somebody may have written into a record since."""
+        """Build from the result of `dataclasses.asdict`, with checks, since run.json may have been edited."""
         try:
-            columns = tuple(_column(**one) for one in values["columns"])
+            columns = tuple(_column(**column) for column in values["columns"])
             classes = {name: _strings(names) for name, names in values["classes"].items()}
             cuts = {name: [_finite(cut) for cut in inner] for name, inner in values["cuts"].items()}
             if any(sorted(inner) != inner or name not in classes for name, inner in cuts.items()):
-                raise ValueError("cuts that are in no order, or of no target")
+                raise ValueError("cuts are not ascending, or belong to no target")
             left_out = _strings(values["left_out"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise GraphveilError(
-                f"what a run says of how features and classes were made cannot be read ({error!r:.200}): put its"
-                " run.json back as it was, or train again."
+                f"the encoding in run.json cannot be read ({error!r:.200}): restore the original run.json, or train"
+                " again."
             ) from error
         return cls(columns, classes, cuts, left_out)
 
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Beside the tensors of a graph that was read.
+    """What a graph that was read carries besides its tensors.
 
     Args:
-        ids: the nodes' own, in the order of the nodes.
-        notes: what was done, a sentence each.
-        structural: x says nothing but the number of links of a node: a split that hides links must make it anew.
-        differences: those of the notes that say where it is unlike the earlier graph by whose encoding it was read.
-        reading: how it was read, with the names of columns that were guessed.
-        columns: of the nodes, beside their id, which could be asked for as attributes.
+        ids: The ids of the nodes, in the order of the nodes.
+        encoding: How its columns became features and classes.
+        notes: What was done, one sentence each.
+        structural: Whether x holds `degree_features`, which must be computed again for a split that hides links.
+        differences: Those of the notes that say how it differs from the earlier graph whose encoding was used.
+        reading: How it was read, including the columns that were detected.
+        columns: The columns of the nodes, without the id; each could be an attribute.
     """
 
     ids: pa.Array = field(repr=False)
@@ -158,32 +168,32 @@ class Origin:
 
 
 def origin_of(graph: Data) -> Origin:
-    """What was read along with a graph; one that was not read has nodes 0, 1, ..."""
-    found, nodes = graph.get("origin"), graph.x.size(0)
-    if not isinstance(found, Origin):
+    """Return the origin of a graph; the ids of a graph without one are 0, 1, ..."""
+    origin, nodes = graph.get("origin"), graph.x.size(0)
+    if not isinstance(origin, Origin):
         return Origin(pa.array(np.arange(nodes)))
-    if len(found.ids) != nodes:
+    if len(origin.ids) != nodes:
         raise GraphveilError(
-            f"the graph has {nodes:,} nodes, but {len(found.ids):,} ids from when it was read: read tables of this part"
-            " with read_graph, or `del graph.origin`, and nodes are numbered from 0."
+            f"the graph has {nodes:,} nodes, but {len(origin.ids):,} ids from when it was read: read tables of these"
+            " nodes with read_graph, or `del graph.origin` to number the nodes from 0."
         )
-    return found
+    return origin
 
 
 def class_names(graph: Data, target: str, count: int) -> Sequence[str]:
-    """What the classes 0, 1, ... of a target are called: as they were read, else by their numbers."""
+    """Return the names of the classes 0, 1, ... of a target, as they were read; else "class 0", "class 1", ..."""
     return origin_of(graph).encoding.classes.get(target) or [f"class {number}" for number in range(count)]
 
 
 def node_ids(graph: Data) -> pa.Array:
-    """The nodes' own ids, in the order of the nodes."""
+    """Return the ids of the nodes, in the order of the nodes."""
     return origin_of(graph).ids
 
 
 def _column(
     name: str, kind: Any, width: int, mean: float = 0.0, deviation: float = 1.0, categories: Sequence[str] = ()
 ) -> Column:
-    """A column as it was recorded, if it can be one."""
+    """A column from its record, after checking it."""
     _strings([name])
     if kind not in ("number", "category", "matrix") or type(width) is not int or width < 0:
         raise ValueError(f"{name!r} is of kind {kind!r} and width {width!r}")
@@ -197,11 +207,11 @@ def _column(
 
 def _strings(values: Any) -> list[str]:
     if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
-        raise TypeError("a list of words is expected")
+        raise TypeError("expected a list of strings")
     return list(values)
 
 
 def _finite(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise TypeError(f"{value!r} is no number")
+        raise TypeError(f"{value!r} is not a finite number")
     return float(value)

@@ -1,22 +1,22 @@
-"""Parts of sentences: names in a row, and how many there are of something."""
+"""Parts of messages: lists of names, and counts with their nouns."""
 
 from collections.abc import Sequence
 
 
-def listed(names: Sequence[str], most: int = 10) -> str:
-    """Names in a row, of which only the first are said."""
+def list_names(names: Sequence[str], most: int = 10) -> str:
+    """Return quoted names separated by commas; after `most` of them, "and 5 more"."""
     if not names:
         return "none"
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(short(name) for name in names[:most]) + more
+    return ", ".join(quote(name) for name in names[:most]) + more
 
 
-def short(name: str) -> str:
-    """A name in quotation marks, without its end if that is far."""
+def quote(name: str) -> str:
+    """Return a name in quotation marks, shortened if it is long."""
     text = repr(name)
     return text if len(text) <= 50 else f"{text[:47]}..."
 
 
-def some(count: int, one: str, several: str | None = None) -> str:
-    """ "1 node", "2,000 nodes"; `several` is what is said of these where an s does not make it."""
-    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+def plural(count: int, singular: str, plural: str | None = None) -> str:
+    """Return a count with its noun: "1 node", "2,000 nodes"; `plural` is for nouns whose plural is irregular."""
+    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"

@@ -15,7 +15,7 @@ from graphveil.experiments.result_file import experiment_record
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Row, row
 from graphveil.experiments.workers import Workers
-from graphveil.files import check_place, hold_lock, write_text
+from graphveil.files import check_output_folder, hold_lock, write_text
 from graphveil.formats.store import write
 from graphveil.training.inputs import pick_device
 
@@ -109,7 +109,7 @@ def run_experiment(
 
 def check_folder(out: Path) -> None:
     """Refuse a folder with other files; a folder with cells or with Table 1 is accepted."""
-    check_place(out, ("cells", "table1.json"))
+    check_output_folder(out, ("cells", "table1.json"))
 
 
 def select(experiments: Mapping[str, Experiment], selection: Selection) -> dict[str, Experiment]:

@@ -9,7 +9,7 @@ from graphveil.data import load
 from graphveil.data.graph import undirected_pairs
 from graphveil.errors import unknown
 from graphveil.experiments.render import simple_tables
-from graphveil.files import check_place, write_text
+from graphveil.files import check_output_folder, write_text
 from graphveil.formats.experiment import TableRecord
 from graphveil.formats.store import write
 
@@ -32,7 +32,7 @@ def table1(out: Path, datasets: list[str] | None = None) -> list[list[str]]:
     for name in datasets or ():
         if name not in printed:
             raise unknown("dataset", name, printed)
-    check_place(out, ("cells", "table1.json"))
+    check_output_folder(out, ("cells", "table1.json"))
     rows = []
     for name, paper in printed.items():
         if datasets is not None and name not in datasets:

@@ -11,7 +11,7 @@ from typing import Any
 from joblib.externals.loky import get_reusable_executor
 
 from graphveil.experiments.cells import Cell
-from graphveil.interrupts import kept_from_workers
+from graphveil.interrupts import block_interrupts
 
 Work = Callable[[], str | None]
 """Runs a cell, and returns the error message or None."""
@@ -82,7 +82,7 @@ class Workers:
     def _start(self, work: Work, jobs: int) -> Future[str | None]:
         """Submit to the pool of joblib; a broken pool is replaced by a new one."""
         environment = ONE_THREAD | {"CUDA_VISIBLE_DEVICES": ""}
-        with kept_from_workers():
+        with block_interrupts():
             self._pool = get_reusable_executor(
                 max_workers=jobs, initializer=_watch, initargs=(os.getpid(),), env=environment
             )

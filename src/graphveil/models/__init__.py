@@ -1,4 +1,4 @@
-"""Encoders and heads: plain `nn.Module`s, and the tables that give them names."""
+"""Encoders and heads: plain `nn.Module`s, and tables of them by name."""
 
 from graphveil.models.build import ENCODERS, LINK_HEADS, NODE_HEADS, build_encoder, build_head
 from graphveil.models.sparse import Adjacency, SparseMatrix

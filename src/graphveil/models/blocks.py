@@ -1,7 +1,7 @@
-"""Score many pairs a block at a time.
+"""Score many pairs in blocks.
 
-A head that looks at a pair keeps dozens of numbers of it for the gradient; for twenty million pairs that is more memory
-than a machine has. Here each block is scored, forgotten, and scored once more for the gradient.
+A head stores dozens of numbers of each pair for the gradient; for twenty million pairs that is more memory than a
+machine has. Here the numbers of a block are not stored, but computed again for the gradient.
 """
 
 from collections.abc import Iterator
@@ -16,22 +16,24 @@ PAIRS_AT_ONCE = {"cpu": 2**17, "cuda": 2**22}
 
 
 def in_blocks(head: nn.Module, pairs: Tensor) -> bool:
-    """Whether there are more pairs (2, ..., n) than one block has, and the head looks at each pair by itself."""
+    """Return whether the pairs (2, ..., n) fill more than one block, and the head scores each pair independently."""
     return type(head) in (FermiDirac, PairMLP) and pairs[0].numel() > PAIRS_AT_ONCE[pairs.device.type]
 
 
 def score_in_blocks(head: nn.Module, z: Tensor, pairs: Tensor) -> Tensor:
-    """`head` at pairs of rows of z, (..., n), differentiable in z and in the head's parameters.
+    """Return the logits of a link head at pairs, (..., n), differentiable in z and in the parameters of the head.
 
     Args:
-        z: (..., nodes, channels). pairs: (2, ..., n) rows of z counted through all runs.
+        head: The head.
+        z: (..., nodes, channels).
+        pairs: (2, ..., n), rows of z, which are numbered through all runs.
     """
     logits: Tensor = _ScoreInBlocks.apply(head, pairs, z, *head.parameters())  # type: ignore[no-untyped-call]
     return logits
 
 
 def ends(z: Tensor, pairs: Tensor) -> tuple[Tensor, ...]:
-    """The rows of z at either end of the pairs, each (..., n, channels)."""
+    """Return the rows of z of both ends of the pairs, (..., n, channels) each."""
     flat = z.flatten(0, -2)
     return tuple(flat.index_select(0, end.flatten()).view(*end.shape, flat.size(-1)) for end in pairs)
 
@@ -49,19 +51,19 @@ class _ScoreInBlocks(torch.autograd.Function):
         needed = ctx.needs_input_grad[2:]
         sums = [torch.zeros_like(tensor) for tensor in (z, *parameters)]
         d_nodes = sums[0].view(-1, z.size(-1))
-        learned = [p for p, asked in zip(parameters, needed[1:], strict=True) if asked]
-        d_learned = [s for s, asked in zip(sums[1:], needed[1:], strict=True) if asked]
+        learned = [p for p, is_needed in zip(parameters, needed[1:], strict=True) if is_needed]
+        d_learned = [s for s, is_needed in zip(sums[1:], needed[1:], strict=True) if is_needed]
         for block in _blocks(ctx.pairs):
             with torch.enable_grad():
                 rows = [end.requires_grad_(needed[0]) for end in ends(z.detach(), ctx.pairs[..., block])]
                 logits = ctx.head(*rows)
-            found = torch.autograd.grad(logits, (rows if needed[0] else []) + learned, gradient[..., block])
-            for total, more in zip(reversed(d_learned), reversed(found), strict=False):
+            gradients = torch.autograd.grad(logits, (rows if needed[0] else []) + learned, gradient[..., block])
+            for total, more in zip(reversed(d_learned), reversed(gradients), strict=False):
                 total.add_(more)
             if needed[0]:
-                for end, d_row in zip(ctx.pairs[..., block], found, strict=False):
+                for end, d_row in zip(ctx.pairs[..., block], gradients, strict=False):
                     d_nodes.index_add_(0, end.flatten(), d_row.flatten(0, -2))
-        return None, None, *(total if asked else None for total, asked in zip(sums, needed, strict=True))
+        return None, None, *(total if is_needed else None for total, is_needed in zip(sums, needed, strict=True))
 
 
 def _blocks(pairs: Tensor) -> Iterator[slice]:

@@ -1,4 +1,4 @@
-"""From a name, a class, an instance or "package.module:Class" to a module."""
+"""Build an encoder or a head from a name, a class, an instance or "package.module:Class"."""
 
 import importlib
 import inspect
@@ -26,9 +26,13 @@ Spec = str | type[nn.Module] | nn.Module
 
 
 def build_encoder(spec: Spec, **arguments: Any) -> nn.Module:
-    """An encoder whose `forward` takes (x, adjacency).
+    """Build an encoder whose `forward` takes (x, adjacency).
 
     A module whose `forward` takes (x, edge_index), as PyG's do, is wrapped and gets dense features.
+
+    Args:
+        spec: A name in `ENCODERS`, a class, an instance (which is copied) or "package.module:Class".
+        **arguments: The arguments of the class.
     """
     module = _build("encoder", spec, ENCODERS, arguments)
     second = list(inspect.signature(module.forward).parameters)[1:2]
@@ -36,14 +40,21 @@ def build_encoder(spec: Spec, **arguments: Any) -> nn.Module:
 
 
 def build_head(spec: Spec, target: str, in_channels: int, num_classes: int) -> nn.Module:
-    """A head for links, built with (in_channels), or for node classes, built with (in_channels, num_classes)."""
+    """Build a head.
+
+    Args:
+        spec: A name in `LINK_HEADS` or `NODE_HEADS`, a class, an instance (which is copied) or "package.module:Class".
+        target: "links" or the name of node classes.
+        in_channels: The number of columns of z.
+        num_classes: The number of node classes; link heads do not get it.
+    """
     if target == "links":
         return _build("link head", spec, LINK_HEADS, {"in_channels": in_channels})
     return _build("node head", spec, NODE_HEADS, {"in_channels": in_channels, "num_classes": num_classes})
 
 
 def spec_name(spec: Spec) -> str:
-    """How a spec is written down: the name of the table or the import path of the class."""
+    """Return the name of a spec: that in the table, or the import path of the class."""
     if isinstance(spec, str):
         return spec
     kind = spec if isinstance(spec, type) else type(spec)
@@ -51,7 +62,7 @@ def spec_name(spec: Spec) -> str:
 
 
 class EdgeIndexEncoder(nn.Module):
-    """Lets a module written for PyG's `(x, edge_index)` serve as an encoder."""
+    """Adapts a module that takes PyG's `(x, edge_index)` to an encoder."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
@@ -71,8 +82,8 @@ def _build(kind: str, spec: Spec, table: Mapping[str, type[nn.Module]], argument
         return cls(**arguments)
     except (TypeError, ValueError) as error:
         raise GraphveilError(
-            f"{kind} {spec_name(spec)} cannot be built with {', '.join(f'{k}={v}' for k, v in arguments.items())}:"
-            f" {error}."
+            f"{kind} {spec_name(spec)} cannot be built with {', '.join(f'{k}={v}' for k, v in arguments.items())}"
+            f" ({error}): change these settings, or the arguments of the class."
         ) from error
 
 
@@ -83,9 +94,9 @@ def _find(kind: str, name: str, table: Mapping[str, type[nn.Module]]) -> type[nn
     if not colon:
         raise unknown(kind, name, [*table, "package.module:Class"])
     try:
-        found = getattr(importlib.import_module(module_name), class_name)
+        imported = getattr(importlib.import_module(module_name), class_name)
     except (ImportError, AttributeError) as error:
-        raise GraphveilError(f"{kind} {name!r} cannot be imported: {error}.") from error
-    if not (isinstance(found, type) and issubclass(found, nn.Module)):
-        raise GraphveilError(f"{kind} {name!r} is not a torch.nn.Module class.")
-    return found
+        raise GraphveilError(f"{kind} {name!r} cannot be imported ({error}): check package.module:Class.") from error
+    if not (isinstance(imported, type) and issubclass(imported, nn.Module)):
+        raise GraphveilError(f"{kind} {name!r} is not a torch.nn.Module class: name such a class.")
+    return imported

@@ -1,7 +1,8 @@
-"""Product codes: an encoder's output read as a distribution over finitely many codes, and the book of a release.
+"""Product codes: distributions over finitely many codes from the output of an encoder, and the code book of a release.
 
-The encoder gives logits (..., n, groups * size). Each group is a softmax over `size` values, and a code is one value of
-every group, so there are M = size ** groups codes. A release gives every node one code, and so one of at most M rows.
+The encoder returns logits (..., n, groups * size). Each group is a softmax over `size` values, and a code is one value
+of every group, so there are M = size ** groups codes. In a release every node has one code, and so one of at most M
+rows.
 """
 
 from dataclasses import dataclass
@@ -14,19 +15,24 @@ from graphveil.models.layers import Affine, Features
 from graphveil.models.sparse import Adjacency
 
 DEGREES = 24
-"""Bins for the number of links of a node, by powers of two."""
+"""The number of bins of the degree of a node, which are powers of two."""
 
 
 @dataclass(frozen=True)
 class CodeShape:
-    """How many groups of how many values make a code."""
+    """The shape of codes.
+
+    Args:
+        groups: The number of groups.
+        size: The number of values of a group.
+    """
 
     groups: int
     size: int
 
     @property
     def channels(self) -> int:
-        """The logits that an encoder gives for a node."""
+        """The number of logits of a node."""
         return self.groups * self.size
 
     @property
@@ -36,7 +42,7 @@ class CodeShape:
 
 
 def soft_codes(logits: Tensor, shape: CodeShape) -> Tensor:
-    """q, the distribution of each node over the codes: the outer product of its groups, (..., n, M)."""
+    """Return q, the distribution of each node over the codes, (..., n, M): the outer product of its groups."""
     groups = logits.unflatten(-1, (shape.groups, shape.size)).softmax(dim=-1).unbind(dim=-2)
     q: Tensor = groups[0]
     for group in groups[1:]:
@@ -45,7 +51,7 @@ def soft_codes(logits: Tensor, shape: CodeShape) -> Tensor:
 
 
 def hard_codes(logits: Tensor, shape: CodeShape) -> Tensor:
-    """The most probable code of each node, (..., n) int64."""
+    """Return the most probable code of each node, (..., n) int64."""
     values = logits.unflatten(-1, (shape.groups, shape.size)).argmax(dim=-1)
     place = shape.size ** torch.arange(shape.groups - 1, -1, -1, device=logits.device)
     codes: Tensor = (values * place).sum(dim=-1)
@@ -55,8 +61,11 @@ def hard_codes(logits: Tensor, shape: CodeShape) -> Tensor:
 class PairTable(nn.Module):
     """How often the ends of a link have codes a and b, (M, M): a running mean over the steps of a training.
 
-    It is read with the codes of a release. A table counted from those codes alone would fit the training links, whose
-    ends saw each other as neighbours; this one also saw them with dropout, and codes that are near share its counts.
+    The scores of links in a release are computed from it. A table counted from the released codes alone would overfit
+    the training links, along which messages passed; this one also has rounds with edge dropout, and soft codes.
+
+    Args:
+        num_codes: M.
     """
 
     batched = True
@@ -66,17 +75,20 @@ class PairTable(nn.Module):
         self.mean = nn.Parameter(torch.full((num_codes, num_codes), num_codes**-2.0), requires_grad=False)
 
     def add(self, table: Tensor, share: float) -> None:
-        """Move the mean towards a table (..., M, M)."""
+        """Move the mean towards a table (..., M, M) by a share."""
         self.mean.data.lerp_(table.detach(), share)
 
 
 class CodeEncoder(nn.Module):
-    """An encoder whose output is turned into the logits of codes.
+    """An encoder whose output is mapped to the logits of codes.
 
     Args:
-        scale: of the logits. Codes that start too soft are given up before they are learned.
-        by_degree: whether to add a part that a node's number of links decides. Attention and hyperbolic centroids are
-            means over neighbours and do not see how many there are, which says much about further links.
+        encoder: The encoder.
+        out_channels: The number of columns of its output.
+        shape: The shape of the codes.
+        scale: The scale of the logits. If it is too small, training drops codes before they are learned.
+        by_degree: Whether to add a term that depends on the degree of the node. Attention and hyperbolic centroids are
+            means over neighbours and do not depend on the degree, which is informative about further links.
     """
 
     batched = True
@@ -103,14 +115,14 @@ class CodeEncoder(nn.Module):
 
 
 class CodeBook(nn.Module):
-    """What a release says of each code, and which code each node was given.
+    """The code book of a run: the row of each released code, and the code of each node.
 
     Attributes:
-        merged: (M,) the released code of each of the encoder's codes.
-        rows: (released codes, channels), the embedding of each. signs: (channels,) 1 or -1: the score of a link between
-            two nodes is the sum of signs * z_u * z_v.
-        nodes, codes: (n,) hashed ids in ascending order, and the code of each: a node that is embedded again gets the
-            code that it had.
+        merged: (M,), the released code of each code of the encoder.
+        rows: (released codes, channels), the embedding of each released code.
+        signs: (channels,), 1 or -1: the score of a link between two nodes is the sum of signs * z_u * z_v.
+        nodes: (n,), hashed ids in ascending order.
+        codes: (n,), the code of each of these nodes; a node that is embedded again keeps its code.
     """
 
     def __init__(self, num_codes: int, released: int, channels: int, num_nodes: int) -> None:
@@ -128,19 +140,19 @@ class CodeBook(nn.Module):
 
     @classmethod
     def of(cls, merged: Tensor, rows: Tensor, signs: Tensor, nodes: Tensor, codes: Tensor) -> "CodeBook":
-        """Build from its tables; `nodes` and `codes` in any order of the nodes."""
+        """Build from its tables; `nodes` and `codes` may have any order."""
         book = cls(len(merged), rows.size(0), rows.size(1), len(nodes))
         order = nodes.argsort()
-        given = {"merged": merged, "rows": rows, "signs": signs, "nodes": nodes[order], "codes": codes[order]}
-        for name, value in given.items():
+        tables = {"merged": merged, "rows": rows, "signs": signs, "nodes": nodes[order], "codes": codes[order]}
+        for name, value in tables.items():
             getattr(book, name).copy_(value)
         return book
 
     def sizes(self) -> tuple[int, int, int, int]:
-        """What it is built from."""
+        """Return the arguments of the constructor."""
         return len(self.merged), self.rows.size(0), self.rows.size(1), len(self.nodes)
 
     def find(self, nodes: Tensor) -> Tensor:
-        """The codes that nodes were given, (n,); -1 for those that were given none."""
+        """Return the codes of nodes by their hashed ids, (n,); -1 for unknown nodes."""
         place = torch.searchsorted(self.nodes, nodes).clamp(max=len(self.nodes) - 1)
         return self.codes[place].where(self.nodes[place] == nodes, -1)

@@ -1,9 +1,9 @@
 """The paper's three encoders: two layers from features to embeddings z, (num_nodes, out_channels).
 
 `forward(x, adjacency)` takes features (dense, or a `SparseMatrix`) and the cached `Adjacency`. z is always Euclidean:
-HGCN returns coordinates in the tangent space at the origin, so nothing after the encoder knows about geometry.
+HGCN returns coordinates in the tangent space at the origin, so that other code need not know the geometry.
 
-Every weight may have a leading dimension of runs (see `graphveil.models.stack`); then so has z, and features and
+Weights may have a leading dimension of runs (see `graphveil.models.stack`); then z has it too, and features and
 adjacency are block-diagonal.
 """
 
@@ -17,7 +17,16 @@ from graphveil.models.sparse import Adjacency, SparseMatrix, attention_shares, w
 
 
 class GCN(nn.Module):
-    """Graph convolutional network (Kipf and Welling, 2017): z = A relu(A X W1 + b1) W2 + b2."""
+    """Graph convolutional network (Kipf and Welling, 2017): z = A relu(A X W1 + b1) W2 + b2.
+
+    Args:
+        in_channels: The number of features.
+        hidden_channels: The hidden width.
+        out_channels: The number of columns of z.
+        dropout: The dropout of features and hidden units.
+        smoothing: Steps of `smooth`.
+        restart: The restart probability of `smooth`.
+    """
 
     batched = True
 
@@ -44,7 +53,18 @@ class GCN(nn.Module):
 
 
 class GAT(nn.Module):
-    """Graph attention network (Velickovic et al., 2018): several heads joined, then several averaged."""
+    """Graph attention network (Velickovic et al., 2018): heads are concatenated, and averaged in the second layer.
+
+    Args:
+        in_channels: The number of features.
+        hidden_channels: The hidden width of all heads together, a multiple of `heads`.
+        out_channels: The number of columns of z.
+        dropout: The dropout of features and hidden units.
+        attention_dropout: The dropout of attention weights.
+        heads: The number of attention heads of each layer.
+        smoothing: Steps of `smooth`.
+        restart: The restart probability of `smooth`.
+    """
 
     batched = True
 
@@ -77,10 +97,19 @@ class GAT(nn.Module):
 
 
 class HGCN(nn.Module):
-    """Hyperbolic graph convolutional network (Chami et al., 2019), with a learnable curvature a layer.
+    """Hyperbolic graph convolutional network (Chami et al., 2019), with a learnable curvature for each layer.
 
-    Each layer maps into hyperbolic space, adds its bias by parallel transport, moves every node to the centroid of its
-    neighbours, and comes back to the tangent space at the origin for the activation and the next layer's curvature.
+    Each layer maps into hyperbolic space, adds its bias by parallel transport, takes the centroid of the neighbours of
+    each node, and maps back to the tangent space at the origin, where the activation is applied.
+
+    Args:
+        in_channels: The number of features.
+        hidden_channels: The hidden width.
+        out_channels: The number of columns of z.
+        dropout: The dropout of features and hidden units.
+        attention: Whether to weight neighbours by attention instead of degrees.
+        smoothing: Steps of `smooth`.
+        restart: The restart probability of `smooth`.
     """
 
     batched = True
@@ -108,7 +137,7 @@ class HGCN(nn.Module):
 
 
 class Attention(nn.Module):
-    """Additive attention over each node's neighbours and itself: (num_nodes, heads, channels)."""
+    """Additive attention of each node to its neighbours and itself: (num_nodes, heads, channels)."""
 
     def __init__(self, in_channels: int, channels: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -123,8 +152,10 @@ class Attention(nn.Module):
         pattern = adjacency.normalized.pattern
         h = times(x, self.weight).unflatten(-1, self.sender.shape[-2:])
         heads = self.sender.size(-2)
-        scores = [(h * way[..., None, :, :]).sum(-1).reshape(-1, heads) for way in (self.sender, self.receiver)]
-        share = attention_shares(scores[0], scores[1], pattern, present=adjacency.present)
+        sent, received = (
+            (h * vector[..., None, :, :]).sum(-1).reshape(-1, heads) for vector in (self.sender, self.receiver)
+        )
+        share = attention_shares(sent, received, pattern, present=adjacency.present)
         return weighted_product(self.drop_share(share), pattern, h)
 
 
@@ -153,9 +184,9 @@ class HyperbolicLayer(nn.Module):
 
 
 def smooth(z: Tensor, matrix: SparseMatrix, times: int, restart: float) -> Tensor:
-    """Personalised PageRank of the embeddings (Klicpera et al., 2019), which carries few labels further.
+    """Smooth embeddings by personalised PageRank (Klicpera et al., 2019), which helps if there are few labels.
 
-    z <- (1 - restart) A z + restart z_0, a few times.
+    z <- (1 - restart) A z + restart z_0, `times` times.
     """
     start = z
     for _ in range(times):

@@ -1,20 +1,24 @@
-"""A grid for continuous embeddings: what lies below it is not released."""
+"""A grid that continuous embeddings are rounded to before a release."""
 
 import torch
 from torch import Tensor, nn
 
 STEPS = 16
-"""Steps to a column's deviation, at the least; four deviations to either side then take 7 to 8 bits."""
+"""The fewest grid steps per standard deviation of a column; values within four deviations then have 7 to 8 bits."""
 
 
 SMALLEST = 2.0**-120
-"""A deviation below this is none: float32 has no steps for it."""
+"""A smaller deviation counts as 0, since float32 has no grid for it."""
 
 
 class Grid(nn.Module):
-    """Rounds each column to whole multiples of its step, a power of two.
+    """Rounds each column to multiples of its step, a power of two.
 
-    A float32 has 24 bits, of which a use needs a few. In the others a secret can hide where no attack would look.
+    Of the 24 bits of a float32, a few are enough for the utility. The others can be a hidden channel, which no attack
+    would examine.
+
+    Args:
+        channels: The number of columns.
     """
 
     steps: Tensor
@@ -25,7 +29,7 @@ class Grid(nn.Module):
 
     @classmethod
     def of(cls, z: Tensor) -> "Grid":
-        """With steps from the deviations of embeddings, (n, channels); a column that never changes has steps of 1."""
+        """Build with steps from the deviations of embeddings (n, channels); a constant column has a step of 1."""
         grid, deviation = cls(z.size(-1)), z.double().std(dim=0, correction=0)
         steps = torch.exp2((deviation / STEPS).log2().floor().clamp(-126, 127))
         grid.steps = steps.where(deviation > SMALLEST, 1.0).float()
@@ -33,4 +37,4 @@ class Grid(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         rounded: Tensor = (z / self.steps).round() * self.steps
-        return rounded + 0.0  # the sign of a zero is a bit too
+        return rounded + 0.0  # +0.0, since the sign of a zero is a hidden bit

@@ -1,8 +1,8 @@
-"""What predicts a target from embeddings. All heads return logits.
+"""Heads, which predict a target from embeddings. All return logits.
 
-Node heads take (..., n, channels) and give (..., n, classes). Link heads take the two ends of n pairs and give
-(..., n); they are symmetric in the ends, since a link has no direction. Leading dimensions are runs, as in
-`graphveil.models.layers`.
+Node heads take (..., n, channels) and return (..., n, classes). Link heads take both ends of n pairs, (..., n,
+channels) each, and return (..., n); they are symmetric in the ends, since links are undirected. Leading dimensions are
+runs, as in `graphveil.models.layers`.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,12 @@ from graphveil.models.sparse import Pattern, sampled_product
 
 
 class LinearClassifier(nn.Module):
-    """The paper's node classifier, softmax(z psi), with a bias."""
+    """The paper's node classifier, softmax(z psi), with a bias.
+
+    Args:
+        in_channels: The number of columns of z.
+        num_classes: The number of classes.
+    """
 
     batched = True
 
@@ -31,7 +36,13 @@ class LinearClassifier(nn.Module):
 
 
 class MLPClassifier(nn.Module):
-    """Two hidden layers, for an adversary that is not fooled by a rotation."""
+    """A node classifier with two hidden layers, for a stronger adversary.
+
+    Args:
+        in_channels: The number of columns of z.
+        num_classes: The number of classes.
+        hidden_channels: The width of the hidden layers.
+    """
 
     batched = True
 
@@ -45,7 +56,11 @@ class MLPClassifier(nn.Module):
 
 
 class Bilinear(nn.Module):
-    """The paper's link predictor z_u' phi z_v for GCN and GAT, with a symmetric phi that starts as the identity."""
+    """The paper's link predictor z_u' phi z_v for GCN and GAT, with a symmetric phi that starts as the identity.
+
+    Args:
+        in_channels: The number of columns of z.
+    """
 
     batched = True
 
@@ -58,13 +73,17 @@ class Bilinear(nn.Module):
         return (times(z_u, self.phi()) * z_v).sum(dim=-1) + self.bias[..., None]
 
     def phi(self) -> Tensor:
-        """The symmetric form."""
+        """Return the symmetric matrix."""
         return (self.weight + self.weight.mT) / 2
 
     def at(self, z: Tensor, parts: Sequence[Pattern]) -> Tensor:
-        """The logits of the pairs that each part names by rows of z counted through all runs, (..., n).
+        """Return the logits of the pairs of sparse patterns, (..., n).
 
-        phi meets the nodes here and not the pairs, of which there are many more, and no pair's embeddings are copied.
+        phi is multiplied with nodes instead of pairs, of which there are many more, and no embeddings are copied.
+
+        Args:
+            z: (..., nodes, channels).
+            parts: Patterns of pairs of rows of z, which are numbered through all runs.
         """
         left, right = times(z, self.phi()).flatten(0, -2), z.flatten(0, -2)
         products = [sampled_product(left, part, right).view(*z.shape[:-2], -1) for part in parts]
@@ -72,16 +91,19 @@ class Bilinear(nn.Module):
 
 
 class FermiDirac(nn.Module):
-    """The paper's link predictor for HGCN (Krioukov et al., 2010): logit (r - d^2) / t with hyperbolic d.
+    """The paper's link predictor for HGCN (Krioukov et al., 2010): logit (r - d^2) / t with hyperbolic distance d.
 
-    r, t and the curvature are learned; z is taken as tangent vectors at the origin.
+    r, t and the curvature are learned; z are tangent vectors at the origin.
+
+    Args:
+        in_channels: The number of columns of z, which is not used.
     """
 
     batched = True
 
     def __init__(self, in_channels: int) -> None:
         super().__init__()
-        del in_channels  # a distance has no weight a channel
+        del in_channels  # a distance has no weights per channel
         self.radius = nn.Parameter(torch.tensor(2.0))
         self.raw_temperature = nn.Parameter(torch.tensor(0.5413))  # softplus gives 1
         self.raw_curvature = nn.Parameter(torch.tensor(0.5413))
@@ -92,7 +114,12 @@ class FermiDirac(nn.Module):
 
 
 class PairMLP(nn.Module):
-    """Two hidden layers over |a - b|, a * b and a + b, which together determine the unordered pair's geometry."""
+    """A link predictor with two hidden layers over |a - b|, a * b and a + b, which determine the unordered pair.
+
+    Args:
+        in_channels: The number of columns of z.
+        hidden_channels: The width of the hidden layers.
+    """
 
     batched = True
 

@@ -1,7 +1,7 @@
-"""The layers that encoders and heads are made of.
+"""The layers of encoders and heads.
 
 Each works on (..., n, channels) with weights (..., in_channels, out_channels): without leading dimensions for one run,
-with one of runs for a batch.
+with a leading dimension of runs for a batch.
 """
 
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ AnyFeatures = TypeVar("AnyFeatures", Tensor, SparseMatrix)
 
 
 class Linear(nn.Module):
-    """x W for dense or sparse x, with Glorot's initialisation; the bias is the caller's to place."""
+    """x W for dense or sparse x, with Glorot's initialisation; the caller adds the bias with `shift`."""
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Linear(nn.Module):
         return times(x, self.weight)
 
     def shift(self, h: Tensor) -> Tensor:
-        """h + b."""
+        """Return h + b."""
         return h + self.bias[..., None, :]
 
 
@@ -50,11 +50,14 @@ class Affine(nn.Module):
 
 
 class Dropout(nn.Module):
-    """Dropout of dense values or of a sparse matrix's entries.
+    """Dropout of dense values or of the entries of a sparse matrix.
+
+    Args:
+        p: The probability to drop a value, below 1.
 
     Attributes:
-        noise: where a training draws from, once a step: called twice in a step, it drops the same twice. Without it,
-            torch's global generator.
+        noise: The random numbers of a training; two calls in a step drop the same values. None uses torch's global
+            generator.
     """
 
     def __init__(self, p: float) -> None:
@@ -70,7 +73,7 @@ class Dropout(nn.Module):
         return x.with_values(self._drop(x.values)) if isinstance(x, SparseMatrix) else self._drop(x)
 
     def relu(self, x: Tensor) -> Tensor:
-        """Dropout of relu(x)."""
+        """Return dropout of relu(x)."""
         if not self.training or self.p == 0 or self.noise is None:
             dropped: Tensor = self(F.relu(x))
         else:
@@ -103,7 +106,7 @@ class _Dropped(torch.autograd.Function):
 
 
 class _DroppedRelu(torch.autograd.Function):
-    """scale * relu(x) * coins, whose own sign says what was kept: nothing else is needed for the way back."""
+    """scale * relu(x) * coins. Backward needs only the output: where it is positive, the value was kept."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, coins: Tensor, scale: float) -> Tensor:
@@ -115,26 +118,26 @@ class _DroppedRelu(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         (out,) = ctx.saved_tensors
-        kept = torch.gt(out, 0, out=torch.empty_like(out))  # into floats: comparing into bool is far slower
+        kept = torch.gt(out, 0, out=torch.empty_like(out))  # into floats, since comparing into bool is much slower
         return kept.mul_(gradient).mul_(ctx.scale), None, None
 
 
 def times(x: Features, weight: Tensor) -> Tensor:
-    """x W for few channels and many rows, (..., n, in) @ (..., in, out)."""
+    """Return x W, (..., n, in) @ (..., in, out), which is fast for few channels and many rows."""
     if isinstance(x, SparseMatrix) or weight.dim() == 2 or not x.is_cuda or x.size(1) < _TALL:
         return x @ weight
     product: Tensor = _TallProduct.apply(x, weight)  # type: ignore[no-untyped-call]
     return product
 
 
-_TALL = 4096  # rows from which on a product of its own for each run is faster than one for all of them
+_TALL = 4096  # with at least so many rows, one product per run is faster than a batched product
 
 
 class _TallProduct(torch.autograd.Function):
-    """A batch of products whose weight gradients x' g are taken one by one.
+    """A batch of products whose weight gradients x' g are computed one by one.
 
-    cuBLAS gives each small (in, out) result of a batch to one block of threads, which then walks down all the rows
-    alone: on ten runs of Pubmed that was three fifths of a round. A product on its own it splits along the rows.
+    In a batch, cuBLAS computes each small (in, out) result with one block of threads, which goes through all rows: on
+    ten runs of Pubmed that was three fifths of a round. A single product is split along the rows.
     """
 
     @staticmethod

@@ -1,14 +1,13 @@
-"""Products with a sparse matrix, forward and backward, at the cost of its entries.
+"""Products with a sparse matrix, forward and backward, in time linear in its entries.
 
-torch's own backward of a CSR product transposes the matrix anew in every step. Here the transpose's order is kept, or
-is the matrix's own where it is symmetric, so that backward is one more product. Edge-weighted products, which attention
-needs, are derived with respect to the weights too, without writing out anything edges x channels, except on a GPU
-that must repeat itself bit for bit.
+torch's backward of a CSR product transposes the matrix in every step. Here the order of the transpose is cached, or not
+needed if the matrix is symmetric, so that backward is one more product. Edge-weighted products, which attention needs,
+are differentiable in the weights too, without an array of (edges, channels), except in deterministic mode on a GPU.
 
-On a CPU in float32 the product is torch's `embedding_bag`, a sum of weighted rows, which was two to four times as fast
-as MKL's CSR product, and on a GPU that must repeat itself bit for bit; everywhere else it is the CSR product.
+On a CPU in float32, and on a GPU in deterministic mode, the product is torch's `embedding_bag`, a sum of weighted rows,
+which was two to four times as fast as MKL's CSR product. Otherwise it is the CSR product.
 
-A batch of runs is one block-diagonal matrix: dense arguments may come as (runs, n, channels), and then leave so.
+A batch of runs is one block-diagonal matrix: dense arguments and results may be (runs, n, channels).
 """
 
 import warnings
@@ -23,7 +22,14 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Where the entries of a matrix lie, in CSR order: (rows + 1,) and (entries,), with 32 bits where they fit."""
+    """The positions of the entries of a matrix in CSR format, as int32 if they fit, else int64.
+
+    Args:
+        crow: (rows + 1,), where each row begins.
+        col: (entries,), the column of each entry.
+        shape: (rows, columns).
+        symmetric: Whether the matrix is symmetric.
+    """
 
     crow: Tensor
     col: Tensor
@@ -32,7 +38,7 @@ class Pattern:
 
     @classmethod
     def from_rows(cls, row: Tensor, col: Tensor, shape: tuple[int, int], symmetric: bool = False) -> "Pattern":
-        """Build from the rows and columns of all entries, the rows ascending."""
+        """Build from the rows and columns of all entries, (entries,) each, with ascending rows."""
         kind = torch.int32 if row.numel() < 2**31 else torch.int64
         return cls(_starts(row.to(kind), shape[0]), col.to(kind), shape, symmetric)
 
@@ -44,8 +50,8 @@ class Pattern:
 
     @cached_property
     def t_order(self) -> Tensor:
-        """Where the transpose's entries lie in this order, (entries,)."""
-        # entries come row by row, so a stable order of the columns is the transpose's
+        """The positions of the transpose's entries in this pattern, (entries,)."""
+        # entries are sorted by row, so a stable sort by column gives the order of the transpose
         return torch.argsort(self.col, stable=True).to(self.col.dtype)
 
     @cached_property
@@ -58,10 +64,11 @@ class Pattern:
 
     @cached_property
     def blocked_transpose(self) -> "tuple[Tensor, Pattern]":
-        """The order and the pattern of [A_1' ; A_2' ; ...], the transposes of blocks of rows one below the other.
+        """The order and the pattern of [A_1' ; A_2' ; ...], the stacked transposes of blocks of rows.
 
-        The transpose's product is then the sum of the blocks' products, each of which reads so few rows that they
-        stay in a core's cache: two to three times as fast on Pubmed. Where rows have few entries it is one block.
+        The product with the transpose is the sum of the products with the blocks, each of which uses so few rows that
+        they stay in the cache of a core: two to three times as fast on Pubmed. If rows have few entries, there is one
+        block.
         """
         rows, columns = self.shape
         blocks = -(-rows // _BLOCK_ROWS)
@@ -77,7 +84,12 @@ _BLOCK_ROWS = 2048  # times 64 channels of 4 bytes: half a MiB
 
 @dataclass(frozen=True, eq=False)
 class SparseMatrix:
-    """A pattern and its values, (entries,); a symmetric pattern has symmetric values here."""
+    """A sparse matrix.
+
+    Args:
+        pattern: The positions of its entries.
+        values: (entries,); those of a symmetric pattern are symmetric.
+    """
 
     pattern: Pattern
     values: Tensor
@@ -92,24 +104,24 @@ class SparseMatrix:
         return cls(Pattern(crow, col, (rows, columns)), matrix.values())
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        """The product with (..., columns, n), differentiable in `dense`."""
+        """Return the product with a matrix (..., columns, n), differentiable in it."""
         flat = dense.reshape(self.pattern.shape[1], -1) if dense.dim() > 2 else dense
         product: Tensor = _Multiply.apply(self, flat)  # type: ignore[no-untyped-call]
         return product.view(*dense.shape[:-2], -1, dense.size(-1))
 
     def with_values(self, values: Tensor) -> "SparseMatrix":
-        """The same pattern with other entries."""
+        """Return a matrix of the same pattern with other values."""
         return replace(self, values=values)
 
     def row_normalized(self, p: int = 1) -> "SparseMatrix":
-        """Each row divided by its p-norm; empty rows stay empty."""
+        """Return the matrix with each row divided by its p-norm; empty rows stay empty."""
         norm = _segment_sum(self.values.double().abs() ** p, self.pattern.crow) ** (1 / p)
         smallest = torch.finfo(self.values.dtype).tiny
         scaled = self.values / norm.clamp(min=smallest).index_select(0, self.pattern.row)
         return self.with_values(scaled.to(self.values.dtype))
 
     def repeated(self, times: int) -> "SparseMatrix":
-        """The block-diagonal matrix of `times` copies."""
+        """Return the block-diagonal matrix of `times` copies."""
         if times == 1:
             return self
         rows, columns = self.pattern.shape
@@ -118,23 +130,23 @@ class SparseMatrix:
         return SparseMatrix(Pattern.from_rows(row, col, (times * rows, times * columns)), self.values.repeat(times))
 
     def to_dense(self) -> Tensor:
-        """The matrix written out, for encoders that take nothing else."""
+        """Return the dense matrix, for encoders that need one."""
         return _csr(self.pattern, self.values).to_dense()
 
     def to(self, device: torch.device) -> "SparseMatrix":
-        """The same matrix on another device."""
+        """Return the matrix on another device."""
         pattern = replace(self.pattern, crow=self.pattern.crow.to(device), col=self.pattern.col.to(device))
         return SparseMatrix(pattern, self.values.to(device))
 
 
 @dataclass(frozen=True, eq=False)
 class Adjacency:
-    """The links messages pass along, with self-loops, sorted by receiving node.
+    """The links that messages pass along, with self-loops, sorted by receiving node.
 
     Args:
-        normalized: D^-1/2 (A + I) D^-1/2 of Kipf and Welling.
-        edge_index: the links alone, for encoders written for PyG's layers; all of them, whatever is present.
-        present: (entries,) which entries of the pattern there are; None is all.
+        normalized: D^-1/2 (A + I) D^-1/2 (Kipf and Welling, 2017).
+        edge_index: (2, edges), all links without self-loops, for encoders with PyG's layers.
+        present: (entries,), which entries of the pattern are used; None means all.
     """
 
     normalized: SparseMatrix
@@ -155,7 +167,7 @@ class Adjacency:
 
     @cached_property
     def link(self) -> Tensor:
-        """Which link each entry is, (entries,): 1, 2, ... in ascending order of (smaller, larger end); 0 is a loop."""
+        """The link of each entry, (entries,): its number from 1 by (smaller, larger end), or 0 for a self-loop."""
         pattern = self.normalized.pattern
         row, col = pattern.row.long(), pattern.col.long()
         pairs = torch.minimum(row, col) * pattern.shape[1] + torch.maximum(row, col)
@@ -164,15 +176,15 @@ class Adjacency:
 
     @property
     def degree(self) -> Tensor:
-        """The links of each node, and one for itself, (nodes,) float32."""
+        """The number of links of each node plus one for its self-loop, (nodes,) float32."""
         crow = self.normalized.pattern.crow
         return crow.diff().float() if self.present is None else _segment_sum(self.present.float(), crow)
 
     def thinned(self, kept: Tensor) -> "Adjacency":
-        """With some links only, normalised anew; loops stay.
+        """Return the adjacency with some of the links, normalised again; self-loops are kept.
 
         Args:
-            kept: (links,) 1 or 0, in the order of `link`.
+            kept: (links,), 1 or 0, in the order of `link`.
         """
         pattern = self.normalized.pattern
         present = torch.cat([kept.new_ones(1), kept]).index_select(0, self.link).float()
@@ -184,20 +196,29 @@ class Adjacency:
 def attention_shares(
     sender: Tensor, receiver: Tensor, pattern: Pattern, slope: float = 0.2, present: Tensor | None = None
 ) -> Tensor:
-    """softmax over j of leaky_relu(receiver_i + sender_j), (entries, heads) from two (nodes, heads).
+    """Return softmax over j of leaky_relu(receiver_i + sender_j), (entries, heads).
 
     Args:
-        present: (entries,) those that take part; every row has one.
+        sender: (nodes, heads).
+        receiver: (nodes, heads).
+        pattern: The positions of the entries (i, j).
+        slope: The slope of leaky_relu below 0.
+        present: (entries,), which entries are used, at least one in each row; None means all.
     """
     shares: Tensor = _AttentionShares.apply(sender, receiver, pattern, slope, present)  # type: ignore[no-untyped-call]
     return shares
 
 
 def weighted_product(weights: Tensor, pattern: Pattern, dense: Tensor) -> Tensor:
-    """out[i, h] = sum over entries (i, j) of weights[ij, h] * dense[j, h], differentiable in both.
+    """Return out[i, h] = sum over entries (i, j) of weights[ij, h] * dense[j, h], differentiable in both.
 
     Args:
-        weights: (entries, heads). dense: (..., columns, heads, channels).
+        weights: (entries, heads).
+        pattern: The positions of the entries (i, j).
+        dense: (..., columns, heads, channels).
+
+    Returns:
+        (..., rows, heads, channels).
     """
     heads, channels = dense.shape[-2:]
     flat = dense.reshape(-1, heads, channels)
@@ -206,10 +227,12 @@ def weighted_product(weights: Tensor, pattern: Pattern, dense: Tensor) -> Tensor
 
 
 def sampled_product(left: Tensor, pattern: Pattern, right: Tensor) -> Tensor:
-    """<left_i, right_j> at each entry (i, j) and nowhere else, (entries,), differentiable in both.
+    """Return <left_i, right_j> at each entry (i, j), (entries,), differentiable in both.
 
     Args:
-        left: (rows, channels). right: (columns, channels).
+        left: (rows, channels).
+        pattern: The positions of the entries (i, j).
+        right: (columns, channels).
     """
     products: Tensor = _SampledProduct.apply(left, pattern, right)  # type: ignore[no-untyped-call]
     return products
@@ -230,7 +253,7 @@ def _csr(pattern: Pattern, values: Tensor) -> Tensor:
 def _product(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
     """(rows, columns) @ (columns, n)."""
     if dense.is_cuda:
-        in_bags = torch.are_deterministic_algorithms_enabled()  # cuSPARSE does not repeat itself, here and below
+        in_bags = torch.are_deterministic_algorithms_enabled()  # cuSPARSE is not deterministic, here and below
     else:
         in_bags = dense.dtype == torch.float32 and pattern.col.numel() > 0
     if not in_bags:

@@ -1,8 +1,7 @@
-"""Many modules of one kind as one: every weight stacked along a leading dimension of runs.
+"""Stack modules of one class into one, with a leading dimension of runs for every weight.
 
-A module can be stacked if its class says `batched = True`: its `forward` then works on (runs, n, channels) with weights
-(runs, ...) as it does without the runs, draws only from `graphveil.models.layers.Dropout`, and reads nothing back from
-a GPU on its way.
+A module can be stacked if its class has `batched = True`: its `forward` then also works on (runs, n, channels) with
+weights (runs, ...), draws random numbers only in `graphveil.models.layers.Dropout`, and copies nothing from a GPU.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +13,10 @@ from torch.nn.modules.dropout import _DropoutNd
 
 
 def is_batched(module: nn.Module) -> bool:
-    """Whether the class itself, not a parent of it, says that it can be stacked, and nothing in it says otherwise.
+    """Return whether a module can be stacked.
 
-    A module that wraps an encoder can be stacked if the encoder can.
+    Its own class, and not only a parent class, must have `batched = True`. It must have neither buffers nor torch's
+    dropout, and an encoder that it wraps must be batched too.
     """
     promised = vars(type(module)).get("batched", False) is True
     own_dropout = any(isinstance(part, _DropoutNd) for part in module.modules())
@@ -26,7 +26,7 @@ def is_batched(module: nn.Module) -> bool:
 
 
 def stack(modules: Sequence[nn.Module]) -> nn.Module:
-    """One module that computes what all of `modules` do; a single one is given back as it is."""
+    """Return one module that computes what all of `modules` compute; a single module is returned unchanged."""
     if len(modules) == 1:
         return modules[0]
     stacked = deepcopy(modules[0])
@@ -38,12 +38,12 @@ def stack(modules: Sequence[nn.Module]) -> nn.Module:
 
 
 def load_parts(modules: Mapping[str, nn.Module], state: Mapping[str, Tensor]) -> None:
-    """Put weights called `part.weight` back into the modules called `part`."""
+    """Load weights called `part.weight` into the modules called `part`."""
     for part, module in modules.items():
         prefix = f"{part}."
         module.load_state_dict({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
 
 
 def of_run(state: dict[str, Tensor], run: int, runs: int) -> dict[str, Tensor]:
-    """The weights of one run among `runs` stacked ones."""
+    """Return the weights of one run among `runs` stacked ones."""
     return state if runs == 1 else {name: value[run] for name, value in state.items()}

@@ -1,4 +1,4 @@
-"""A classifier that sees features only: what it says of a node says of links no more than features do."""
+"""A classifier of features only: its predictions reveal no more about links than the features do."""
 
 from torch import Tensor, nn
 
@@ -6,7 +6,14 @@ from graphveil.models.layers import Affine, Dropout, Features, Linear
 
 
 class Student(nn.Module):
-    """Two layers from features to classes, (n, classes) logits."""
+    """Two layers from features (n, in_channels) to logits (n, classes).
+
+    Args:
+        in_channels: The number of features.
+        hidden_channels: The hidden width.
+        num_classes: The number of classes.
+        dropout: The dropout of features and hidden units.
+    """
 
     def __init__(self, in_channels: int, hidden_channels: int, num_classes: int, dropout: float = 0.5) -> None:
         super().__init__()

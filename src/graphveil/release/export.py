@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from graphveil.auditing.certify import NODES_PER_CODE
 from graphveil.errors import GraphveilError, unknown
-from graphveil.files import blame_the_disk, making, sha256, write_text
+from graphveil.files import create_folder, report_write_errors, sha256, write_text
 from graphveil.release.card import card
 from graphveil.release.evidence import Audited, Evidence, Limits, gather
 from graphveil.release.formats import FORMATS
@@ -126,7 +126,7 @@ def _check_places(run: Path, out: Path) -> None:
         raise GraphveilError(f"--out {out} and the run {run} contain one another: choose a folder outside the run.")
     if inner == Path.cwd():
         raise GraphveilError("--out is the current folder, which cannot be replaced: choose a new folder.")
-    with blame_the_disk(out):
+    with report_write_errors(out):
         if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
             raise GraphveilError(f"{out} already exists: choose a new folder, or remove this one first.")
 
@@ -146,7 +146,7 @@ def _in_place_at_the_end(out: Path) -> Iterator[Path]:
 
     It is locked while it is written. A temporary folder without a lock was left by a killed process and is removed.
     """
-    with blame_the_disk(out), making(out.parent):
+    with report_write_errors(out), create_folder(out.parent):
         start = f".{out.name}."
         for left in out.parent.iterdir():
             if left.name.startswith(start) and left.name.endswith(".unfinished") and not left.is_symlink():

@@ -29,8 +29,8 @@ from graphveil.runs.protect import certify_secrets, plain_certificates
 from graphveil.runs.trained_on import TrainedOn, exclude_trained, too_few
 from graphveil.training.objectives import CODES
 from graphveil.training.score import score_codes
-from graphveil.training.targets import guessing, utility_target
-from graphveil.training.targets import reading as read_target
+from graphveil.training.targets import chance_level, utility_target
+from graphveil.training.targets import evaluate as evaluate_target
 from graphveil.veil import Veil
 
 
@@ -172,8 +172,8 @@ def _scores(veil: Veil, graph: Data, parts: _Parts, z: Tensor) -> dict[str, Any]
     utility = utility_target(veil.utility, graph, [split], torch.device("cpu"))
     if veil.objective == CODES:
         return asdict(score_codes(veil.codes(graph, split), veil.book, utility, {}))
-    value = float(read_target(utility, veil.modules_["utility"].cpu(), z, utility.test))
-    chance = float(guessing(utility, utility.test))
+    value = float(evaluate_target(utility, veil.modules_["utility"].cpu(), z, utility.test))
+    chance = float(chance_level(utility, utility.test))
     return {"utility": value, "utility_metric": utility.metric, "utility_chance": chance, "secrets": []}
 
 

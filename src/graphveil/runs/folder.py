@@ -34,7 +34,7 @@ from torch import Tensor
 
 from graphveil.auditing.embeddings import check_embeddings, rows_digest
 from graphveil.errors import GraphveilError
-from graphveil.files import check_place, hold_lock, read_json, sha256, write_atomically, write_tensors
+from graphveil.files import check_output_folder, hold_lock, read_json, sha256, write_atomically, write_tensors
 from graphveil.formats.run import SCHEMA
 from graphveil.runs.trained_on import TRAINED_LINKS, TRAINED_ON, TrainedOn
 from graphveil.training.history import Round
@@ -98,9 +98,9 @@ class RunFolder:
 
     def create(self) -> AbstractContextManager[None]:
         """Hold the lock of a new run. A folder that was made for a run that fails at once is removed again."""
-        check_place(self.path, (RECORD, CHECKPOINT, LAST_GOOD))
+        check_output_folder(self.path, (RECORD, CHECKPOINT, LAST_GOOD))
         busy = f"another process is writing to {self.path}: wait for it, or choose another folder."
-        return hold_lock(self.path / ".lock", 0, busy, worthless=NEEDS_RECORD)
+        return hold_lock(self.path / ".lock", 0, busy, disposable=NEEDS_RECORD)
 
     def edit(self, wait: float = 0) -> AbstractContextManager[None]:
         """Hold the lock of a finished run, to add to it.
@@ -114,7 +114,7 @@ class RunFolder:
         """Refuse a folder with a finished run, or with somebody's own files."""
         if (self.path / RECORD).exists():
             raise GraphveilError(f"{self.path} holds a finished run: choose another folder, or remove this one first.")
-        check_place(self.path, (CHECKPOINT, LAST_GOOD))
+        check_output_folder(self.path, (CHECKPOINT, LAST_GOOD))
 
     def check_startable(self, resume: bool) -> None:
         """Refuse a folder with a finished run and, unless `resume`, one with an unfinished run."""

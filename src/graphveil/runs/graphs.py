@@ -66,7 +66,7 @@ def with_columns(
         )
     if not wanted or source["reading"] is None:
         return graph
-    reading = ReadOptions(**source["reading"]).wanting(*wanted)
+    reading = ReadOptions(**source["reading"]).with_targets(*wanted)
     features = [name for name in reading.features or () if name not in wanted] or None
     again = _open(source, replace(reading, features=features, bins={**reading.bins, **bins}))
     if not node_ids(again).equals(node_ids(graph)):

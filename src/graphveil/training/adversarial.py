@@ -7,10 +7,10 @@ In every round one forward pass of the encoder serves all players:
     utility head's step on z, likewise
     encoder's step on  lambda * L_utility + (1 - lambda) * sum of secret terms,  which cannot move the heads
 
-Every secret's term counts in full: what is hidden beside it must not make it hidden less.
+The terms of the secrets are summed and not averaged, so that a secret is hidden as much beside others as alone.
 
 The utility head and the encoder step on gradients of the same loss at the same point, so lambda = 1 is, bit for bit,
-the plain training loop that everybody writes.
+the usual training loop.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,19 +19,22 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.training.history import numbered
-from graphveil.training.loop import Problem, Readings, gain
-from graphveil.training.objectives import Objective, cross_entropy, saturating
+from graphveil.training.loop import Evaluation, Problem, gain
+from graphveil.training.objectives import Objective, clamp_log_probs, cross_entropy
 from graphveil.training.players import Player, Streams, embed
 from graphveil.training.probe import Draws, probe
 from graphveil.training.recipes import Recipe
-from graphveil.training.targets import Examples, Rows, Target, reading
+from graphveil.training.targets import Examples, Rows, Target, evaluate
 
 
 class Secret:
-    """Something to hide, who tries to read it, and their random numbers.
+    """A target to hide, its adversary, and their random numbers.
 
     Args:
-        number: 0, 1, ... among the secrets.
+        target: The target to hide.
+        adversary: The player that predicts it.
+        streams: The random numbers of the training.
+        number: The number of the secret, 0, 1, ...
     """
 
     def __init__(self, target: Target, adversary: Player, streams: Streams, number: int) -> None:
@@ -42,10 +45,15 @@ class Secret:
 
 
 class Adversarial:
-    """An encoder, a head for the utility, and an adversary for each secret.
+    """An encoder, a head for the utility, and an adversary for each secret; a `Method` of the training loop.
 
     Args:
-        steps: of an adversary for each step of the encoder.
+        problem: What is trained.
+        modules: The modules "encoder", "utility" and "adversary", "adversary-2", ...
+        objective: The secret's term.
+        recipe: The hyperparameters.
+        steps: Steps of an adversary for each step of the encoder.
+        streams: The random numbers of the training.
     """
 
     def __init__(
@@ -69,7 +77,7 @@ class Adversarial:
             for number, (target, adversary) in enumerate(zip(problem.secrets, self.adversaries, strict=True))
         ]
         self._noise = streams("utility")
-        self._all_ours = all(player.is_ours for player in self.players)
+        self._all_batched = all(player.is_batched for player in self.players)
 
     @property
     def players(self) -> Sequence[Player]:
@@ -82,11 +90,11 @@ class Adversarial:
         return {player.name: player.module for player in self.players}
 
     def embed(self) -> Tensor:
-        """z of the present encoder, without gradients and without dropout."""
+        """Return z of the present encoder, without gradients and without dropout."""
         return embed(self.encoder.module, self.problem.x, self.problem.adjacency)
 
     def round(self) -> Tensor:
-        """`inner_steps` steps of every player on the same examples."""
+        """Run `inner_steps` steps of every player on the same examples."""
         keep = self.problem.utility.train(self._noise)
         hide = [secret.target.train(secret.noise) for secret in self.secrets]
         for inner in range(self.inner_steps):
@@ -96,7 +104,7 @@ class Adversarial:
         return row
 
     def _step(self, keep: Examples, hide: Sequence[Examples]) -> Tensor:
-        """One step of every player; gives the losses and norms to log, (logged, runs)."""
+        """Run one step of every player; returns the losses and norms to log, (logged, runs)."""
         problem = self.problem
         self._reseed("encoder")
         z = self.encoder.module(problem.x, problem.adjacency)
@@ -126,7 +134,7 @@ class Adversarial:
     def _adversary_step(self, secret: Secret, rows: Rows) -> tuple[Tensor, Tensor]:
         log_q = secret.target.log_probabilities(secret.adversary.module, rows)
         if self.objective.adversary_ascends:
-            loss = cross_entropy(saturating(log_q), rows.examples.y)
+            loss = cross_entropy(clamp_log_probs(log_q), rows.examples.y)
             (-loss).sum().backward()
         else:
             loss = cross_entropy(log_q, rows.examples.y)
@@ -134,7 +142,7 @@ class Adversarial:
         return loss, secret.adversary.step()
 
     def _utility_step(self, z: Tensor, examples: Examples) -> tuple[Tensor, Tensor, Tensor]:
-        """Step the head, and give the loss, the norm and the loss's gradient at z, all from before the step."""
+        """Step the head; returns the loss, the norm and the gradient of the loss at z, all from before the step."""
         log_q = self.problem.utility.log_probabilities(self.utility.module, Rows(z.requires_grad_(), examples))
         loss = cross_entropy(log_q, examples.y)
         loss.sum().backward()
@@ -142,45 +150,45 @@ class Adversarial:
         return loss, self.utility.step(), z.grad
 
     def _secret_gradient(self, secret: Secret, z: Tensor, examples: Examples) -> Tensor:
-        """The gradient at z of what the encoder minimises for a secret; its adversary stands still."""
+        """The gradient at z of the secret's term; the adversary does not change."""
         target = secret.target
         log_q = target.log_probabilities(secret.adversary.module, Rows(z.requires_grad_(), examples))
         term = self.objective.secret_term(log_q, examples.y, target.prior)
         (gradient,) = torch.autograd.grad(term.sum(), z)
         return gradient
 
-    def read(self) -> Readings:
-        """Readings of the heads, and of a reader that is solved on the spot."""
+    def evaluate(self) -> Evaluation:
+        """Evaluate the heads and the probes on the validation part."""
         z = self.embed()
-        utility = reading(self.problem.utility, self.utility.module, z, self.problem.utility.val)
+        utility = evaluate(self.problem.utility, self.utility.module, z, self.problem.utility.val)
         adversaries, probes = [], []
         for secret in self.secrets:
-            adversaries.append(reading(secret.target, secret.adversary.module, z, secret.target.val))
+            adversaries.append(evaluate(secret.target, secret.adversary.module, z, secret.target.val))
             probes.append(self._probe(secret, z) if self.problem.hides else torch.full_like(adversaries[-1], torch.nan))
-        return Readings(utility, self._score(utility, adversaries, probes), adversaries, probes)
+        return Evaluation(utility, self._score(utility, adversaries, probes), adversaries, probes)
 
     def _probe(self, secret: Secret, z: Tensor) -> Tensor:
         target = secret.target
-        found = probe(target, z, target.train(secret.noise), target.val, secret.probe_draws)
-        return found.where(self.problem.tradeoff < 1, torch.nan)
+        value = probe(target, z, target.train(secret.noise), target.val, secret.probe_draws)
+        return value.where(self.problem.tradeoff < 1, torch.nan)
 
     def _score(self, utility: Tensor, adversaries: Sequence[Tensor], probes: Sequence[Tensor]) -> Tensor:
-        """lambda * gain of the utility - (1 - lambda) * gain of the best reader, each 0 at guessing and 1 at best.
+        """lambda * gain of the utility - (1 - lambda) * gain of the strongest attack; gains are 0 at chance level.
 
-        A link predictor that is reliably wrong tells as much as one that is reliably right, so its gain has no sign; a
-        classifier below the majority share tells nothing. What an adversary reads that makes itself wrong does not
-        count for anything, and the utility selects alone.
+        The gain of a link predictor has no sign, since one that is always wrong reveals as much as one that is always
+        right; that of a classifier is at least 0. An adversary that ascends its own loss measures nothing, so then the
+        utility alone selects.
         """
         kept, tradeoff = gain(self.problem.utility, utility), self.problem.tradeoff
         if not self.problem.hides or self.objective.adversary_ascends:
             return kept
         gains = []
-        for target, *told in zip(self.problem.secrets, adversaries, probes, strict=True):
-            gains += [
-                gain(target, one).abs() if target.metric == "auc" else gain(target, one).clamp(min=0) for one in told
-            ]
+        for target, *values in zip(self.problem.secrets, adversaries, probes, strict=True):
+            for value in values:
+                above = gain(target, value)
+                gains.append(above.abs() if target.metric == "auc" else above.clamp(min=0))
         return (tradeoff * kept - (1 - tradeoff) * torch.stack(gains).amax(dim=0)).where(tradeoff < 1, kept)
 
     def _reseed(self, role: str) -> None:
-        if not self._all_ours:
+        if not self._all_batched:
             self.streams.reseed(role)

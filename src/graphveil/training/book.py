@@ -1,4 +1,4 @@
-"""From a trained encoder to the codes of a release: how many there are, which become one, which row each one gets."""
+"""The code book of a release: how many codes there are, which are merged, and the row of each code."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,21 +21,24 @@ from graphveil.training.counts import (
 from graphveil.training.recipes import Recipe
 from graphveil.training.targets import NodeClasses, Target
 
-LARGEST_SIZE = 6
-"""Values of a group, if the recipe does not say how many: three groups of six are 216 codes."""
+MAX_SIZE = 6
+"""The largest number of values of a group that is chosen by default: three groups of six are 216 codes."""
 NODES_PER_CODE = 14
-"""That there are at the least for every code an encoder may use, or two of each class; training leaves most empty."""
+"""At least so many nodes, or two of each class, for each code that an encoder may use; most codes stay unused."""
 
 CODES_FOR_DEGREES = 100
-"""With fewer codes, a node's number of links does not count in them: on small graphs that cost 2 to 5 points of AUC."""
+"""With fewer codes, the degree of a node does not affect its code: on small graphs that cost 2 to 5 points of AUC."""
 
 
 @dataclass(frozen=True, eq=False)
 class Book:
-    """The codes of a release, and what merging cost.
+    """The codes of a release.
 
     Args:
-        merged: (M,) the released code of each of the encoder's. rows: (released codes, channels). signs: (channels,).
+        merged: (M,) the released code of each code of the encoder.
+        rows: (released codes, channels), the embedding of each released code.
+        signs: (channels,), 1 or -1: the score of a link is the sum of signs * z_u * z_v.
+        merging: Which codes were merged, and what it cost.
     """
 
     merged: Tensor
@@ -45,24 +48,25 @@ class Book:
 
 
 def code_shape(recipe: Recipe, num_nodes: int, num_classes: int) -> CodeShape:
-    """The recipe's groups, and its size or one that leaves enough nodes of each class to a code.
+    """Return the recipe's shape of codes; a size of None is chosen so that a code has enough nodes of each class.
 
-    With few nodes to a code the best rule from code to class lies above guessing by chance alone.
+    With few nodes per code, the best rule from code to class is above chance level by coincidence alone.
     """
     if recipe.code_size is not None:
         shape = CodeShape(recipe.code_groups, recipe.code_size)
         if shape.codes > num_nodes:
             raise GraphveilError(
-                f"{shape.codes:,} codes for {num_nodes:,} nodes: set code_size or code_groups lower, or leave them out."
+                f"{shape.codes:,} codes for {num_nodes:,} nodes are too many: lower code_size or code_groups, or omit"
+                " them."
             )
         return shape
     groups = recipe.code_groups
     size = round((num_nodes / max(NODES_PER_CODE, 2 * num_classes)) ** (1 / groups))
-    return CodeShape(groups, min(max(size, 2), LARGEST_SIZE))
+    return CodeShape(groups, min(max(size, 2), MAX_SIZE))
 
 
 def counts_degrees(recipe: Recipe, shape: CodeShape) -> bool:
-    """Whether a node's number of links counts in its code."""
+    """Return whether the degree of a node affects its code."""
     return recipe.code_degree and shape.codes >= CODES_FOR_DEGREES
 
 
@@ -75,53 +79,62 @@ def make_book(
     gain: float,
     channels: int,
 ) -> Book:
-    """Merge the codes of a run until the best rule on each secret is within its limit, and give each a row.
+    """Merge the codes of a run until the best rule on each secret is within its limit, and compute the rows.
 
-    Rows answer for the utility. Where links are kept, the sum of signs * z_u * z_v is the log of how much likelier than
-    chance a link is, as far as `channels` numbers can say it; where a class is kept, a row holds the logarithms of the
-    classes' shares.
+    Rows predict the utility. If it is links, the sum of signs * z_u * z_v approximates log( L / (m m') ), the log of
+    how much more frequent a link is than by chance. If it is a class, a row has the log-probabilities of the classes.
 
     Args:
-        codes: (n,) of every node. pairs: (M, M), how often links join codes.
-        hidden: `hidden_counts` of each secret. gain: how far the best rule may lie above guessing in each of them.
+        codes: (n,), the code of every node.
+        pairs: (M, M), how often links join codes.
+        shape: The shape of the encoder's codes.
+        utility: The target to keep.
+        hidden: `hidden_counts` of each secret.
+        gain: How far the best rule may be above chance level in each of these counts.
+        channels: The number of columns of a row.
     """
     sizes = torch.bincount(codes, minlength=shape.codes)
     kept: Counts = kept_links(pairs, codes)
     if isinstance(utility, NodeClasses):
         kept = kept_class(count_classes(codes, utility.train_examples, utility, shape.codes))
-    found = merging(codes, kept, hidden, gain)
-    merged = _with_unused(torch.from_numpy(found.mapping), sizes, shape)
+    result = merging(codes, kept, hidden, gain)
+    merged = _with_unused(torch.from_numpy(result.mapping), sizes, shape)
     released = merged[codes]
     if isinstance(utility, NodeClasses):
-        counts = count_classes(released, utility.train_examples, utility, found.num_codes)
+        counts = count_classes(released, utility.train_examples, utility, result.num_codes)
         rows = ((counts + 0.5) / (counts + 0.5).sum(dim=-1, keepdim=True)).log()
         signs = torch.ones(rows.size(1))
     else:
-        together = merged_table(pairs.double(), merged)[: found.num_codes, : found.num_codes]
-        rows, signs = factor(link_scores(together, code_shares(released, found.num_codes)), channels)
-        rows = rows if found.num_codes > 1 else torch.zeros_like(rows)  # one code says nothing, rounding aside
-    return Book(merged, rows.float(), signs.float(), found)
+        table = merged_table(pairs.double(), merged)[: result.num_codes, : result.num_codes]
+        rows, signs = factor(link_scores(table, code_shares(released, result.num_codes)), channels)
+        rows = rows if result.num_codes > 1 else torch.zeros_like(rows)  # without rounding errors
+    return Book(merged, rows.float(), signs.float(), result)
 
 
 def factor(scores: Tensor, channels: int) -> tuple[Tensor, Tensor]:
-    """Rows and signs whose signed products are nearest to a symmetric table of scores.
+    """Factor a symmetric table of scores into rows and signs, by its largest eigenvalues.
 
-    Signs are needed: a score may have a part that belongs to one end alone, which no inner product has.
+    The sum of signs * row_a * row_b approximates the score of (a, b). Signs are needed because the table may have
+    negative eigenvalues.
+
+    Args:
+        scores: (codes, codes).
+        channels: The number of eigenvalues.
 
     Returns:
-        (codes, at most `channels`) and (at most `channels`,).
+        Rows (codes, at most `channels`) and signs (at most `channels`,).
     """
     values, vectors = torch.linalg.eigh(scores)
     largest = values.abs().argsort(descending=True)[:channels]
     rows = vectors[:, largest] * values[largest].abs().sqrt()
-    way = rows.gather(0, rows.abs().argmax(dim=0, keepdim=True)).sign()  # an eigenvector has none of its own
-    return rows * way.where(way != 0, 1.0), values[largest].sign()
+    sign = rows.gather(0, rows.abs().argmax(dim=0, keepdim=True)).sign()  # that of an eigenvector is arbitrary
+    return rows * sign.where(sign != 0, 1.0), values[largest].sign()
 
 
 def _with_unused(mapping: Tensor, sizes: Tensor, shape: CodeShape) -> Tensor:
-    """Codes that no node has get the released code of the one in use that shares most values with them.
+    """Map each unused code to the released code of the used code that shares most values with it.
 
-    A node of a later graph may have one.
+    A node of a later graph may have an unused code.
     """
     place = shape.size ** torch.arange(shape.groups)
     values = torch.arange(shape.codes)[:, None] // place % shape.size

@@ -1,8 +1,8 @@
-"""Stopping and going on: the whole state of a training in one safetensors file.
+"""Checkpoints: the whole state of a training in one safetensors file.
 
-Every random stream is a function of the seed and the round, so weights, optimisers, history and the best state are all
-there is to keep. A run that is killed and resumed ends, on the CPU, with the same bytes as one that never stopped; one
-whose checkpoint has been damaged starts from its beginning, and ends with them too.
+Every random stream is a function of the seed and the round, so the state consists of weights, optimisers, history and
+the best state. On the CPU, a run that is killed and resumed ends with the same bytes as an uninterrupted one. A run
+whose checkpoint is damaged starts over, with the same result.
 """
 
 import hashlib
@@ -24,13 +24,19 @@ log = logging.getLogger(__name__)
 
 
 def save_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
-    """Write the state of `training`; `fingerprint` says what was trained on what."""
+    """Write the state of a training.
+
+    Args:
+        training: The training.
+        path: The file.
+        fingerprint: A digest of the configuration, the graph and the split.
+    """
     tensors = {f"now/{k}": v for k, v in training.state().items()}
     tensors |= {f"best/{k}": v for k, v in training.best.items()}
     tensors |= {f"optimizer/{p.name}/{k}": v for p in training.method.players for k, v in _optimizer_state(p).items()}
     training.record_losses()
     for run, record in enumerate(training.records):
-        rows = [list(done.row().values()) for done in record.history]
+        rows = [list(past.row().values()) for past in record.history]
         tensors[f"history/{run}"] = torch.tensor(rows, dtype=torch.float64)
     summary = [(record.best_round, record.best_score, record.finished) for record in training.records]
     tensors["records"] = torch.tensor(summary, dtype=torch.float64)
@@ -39,10 +45,10 @@ def save_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
 
 
 def load_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
-    """Put `training` back to where the checkpoint was written, or leave it at its beginning if that is damaged."""
+    """Restore a training from its checkpoint; if the checkpoint is damaged, the training starts over."""
     tensors = _read(path, fingerprint)
     if tensors is None:
-        log.warning("%s is damaged and cannot be gone on from: the run starts from its beginning.", path)
+        log.warning("%s is damaged: the run starts over.", path)
         return
     training.load_state({k.removeprefix("now/"): v for k, v in tensors.items() if k.startswith("now/")})
     device = next(iter(training.best.values())).device
@@ -57,17 +63,17 @@ def load_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
 
 
 def _read(path: Path, fingerprint: str) -> dict[str, Tensor] | None:
-    """The tensors as they were written, or None where they are not."""
+    """The tensors of a checkpoint, or None if it is damaged."""
     try:
         with safe_open(path, framework="pt") as file:
-            told = file.metadata() or {}
+            metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
     except SafetensorError:
         return None
     except OSError as error:
         raise GraphveilError(f"{path} cannot be read as a checkpoint ({error}): start the run over.") from error
-    written_for = told.get("fingerprint", "")
-    if told.get("sha256") != _digest(tensors, written_for):
+    written_for = metadata.get("fingerprint", "")
+    if metadata.get("sha256") != _digest(tensors, written_for):
         return None
     if written_for != fingerprint:
         raise GraphveilError(

@@ -1,16 +1,17 @@
-"""Codes: hide a class by exact information, without an adversary.
+"""Train codes: hide classes by their exact mutual information with the code, without an adversary.
 
-The encoder's output is a distribution q of each node over finitely many codes (`graphveil.models.codes`). In every
+The output of the encoder is a distribution q of each node over finitely many codes (`graphveil.models.codes`). In every
 round the encoder takes one step on
 
-    lambda * (utility in nats)  -  (1 - lambda) * weight * sum over secrets of (their classes in nats)
+    lambda * I(code; utility)  -  (1 - lambda) * weight * sum over secrets of I(code; secret)
 
-where all terms are sums over small tables (`graphveil.training.information`). Links that are kept count as far as they
-say more than the secret's classes do: else the codes learn the classes first, because these say most about links, and
-have to forget them later. The secret's term is the mean of a plain and a class-balanced table.
+in nats, where all terms are sums over small tables (`graphveil.training.information`). If links are the utility, only
+information about them beyond the secret classes counts. Otherwise the codes first learn the classes, which are the most
+informative about links, and have to forget them later. A secret's term is the mean over a plain and a class-balanced
+table.
 
-A class that the defender may not use, because its node is validated or tested on or it is unknown, is replaced by a
-prediction. The map from a node to its code never reads a secret: it is a function of features and links.
+Classes that the defender may not use (of validation and test nodes) or does not know are replaced by predictions. The
+code of a node is a function of features and links, and never of a secret.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,30 +47,31 @@ from graphveil.training.information import (
     link_information_beyond,
     link_table,
 )
-from graphveil.training.loop import Problem, Readings, gain
+from graphveil.training.loop import Evaluation, Problem, gain
 from graphveil.training.players import Player, Streams, embed
 from graphveil.training.recipes import Recipe
-from graphveil.training.targets import Links, NodeClasses, auc, guessing
+from graphveil.training.targets import Links, NodeClasses, auc, chance_level
 
 LINKS_AT_ONCE = 2**15
 NODES_AT_ONCE = 2**16
-"""Links and nodes that a round looks at; of more, a sample."""
+"""The largest numbers of links and nodes in a round; of more, a sample is used."""
 TABLE_SHARE = 0.05
-"""How fast the running table of linked codes follows."""
+"""The weight of a new table in the running mean of the tables of linked codes."""
 DRAWS = 2
-"""How often classes that may not be used are drawn from their prediction, for counts of all nodes."""
+"""How often predicted classes are sampled, for counts over all nodes."""
 PENALTY = 1.0
-"""What a point of leakage that validation finds above the limit costs in the gain of the utility."""
+"""How much a validation accuracy above the limit costs in the gain of the utility."""
 
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """A target with a class for every node: known, or predicted.
+    """A target with a known or predicted class for every node.
 
     Args:
+        target: The target.
         shares: s, (..., n, C), each row a distribution.
-        drawn: (draws, ..., n) possible classes of all nodes: the known ones, and draws from the predictions.
-        link_pairs: Lambda, how the links join the classes, (..., C, C); None where no links are kept.
+        drawn: (draws, ..., n), possible classes of all nodes: known ones, and samples of the predictions.
+        link_pairs: Lambda, how often links join classes, (..., C, C); None if links are not the utility.
     """
 
     target: NodeClasses
@@ -79,7 +81,14 @@ class Classes:
 
     @classmethod
     def of(cls, target: NodeClasses, predicted: Tensor, links: Tensor | None, seeds: Sequence[int]) -> "Classes":
-        """Known classes one-hot, the others as predicted (..., n, C)."""
+        """Combine known classes, one-hot, with predictions.
+
+        Args:
+            target: The target.
+            predicted: Predictions for all nodes, (..., n, C).
+            links: The links that are kept, (2, ..., links); None if links are not the utility.
+            seeds: The seeds of the runs.
+        """
         shares = predicted.clone()
         known = target.train_examples
         one_hot = F.one_hot(known.y, target.num_classes).to(shares.dtype)
@@ -87,20 +96,25 @@ class Classes:
         drawn = _drawn(target, predicted, seeds)
         if links is None:
             return cls(target, shares, drawn)
-        one, other = (_rows(shares, end) for end in links)
-        return cls(target, shares, drawn, link_table(one, other))
+        source, other = (_rows(shares, end) for end in links)
+        return cls(target, shares, drawn, link_table(source, other))
 
     def drawn_of(self, run: int) -> Tensor:
-        """The drawn classes of one run, (draws, n) on the CPU."""
+        """Return the sampled classes of one run, (draws, n) on the CPU."""
         return self.drawn.view(DRAWS, -1, self.shares.size(-2))[:, run].cpu()
 
 
 class Codes:
-    """An encoder whose output is read as codes; a `Method` of the training loop.
+    """Training of an encoder of codes; a `Method` of the training loop.
 
     Args:
-        secrets: what to hide, in the order of the problem's. utility: what to keep, where it is a class; else the
-            problem's links are kept.
+        problem: What is trained.
+        modules: The modules "encoder" and "pairs".
+        shape: The shape of the codes.
+        recipe: The hyperparameters.
+        streams: The random numbers of the training.
+        secrets: The classes to hide, in the order of the problem.
+        utility: The class to keep; None if links are the utility.
     """
 
     inner_steps = 1
@@ -127,7 +141,7 @@ class Codes:
 
     @property
     def players(self) -> Sequence[Player]:
-        """The encoder alone."""
+        """The encoder."""
         return (self.encoder,)
 
     @property
@@ -136,19 +150,19 @@ class Codes:
         return {"encoder": self.encoder.module, "pairs": self.pairs}
 
     def embed(self) -> Tensor:
-        """The logits of every node, (..., n, groups * size)."""
+        """Return the logits of every node, (..., n, groups * size)."""
         return embed(self.encoder.module, self.problem.x, self.problem.adjacency)
 
     def round(self) -> Tensor:
-        """One step of the encoder."""
-        if not self.encoder.is_ours:
+        """Run one step of the encoder."""
+        if not self.encoder.is_batched:
             self.streams.reseed("encoder")
         logits = self.encoder.module(self.problem.x, self._thinned())
         nodes = self._sample_of_nodes(logits)
         q = soft_codes(_rows(logits, nodes), self.shape) if nodes is not None else soft_codes(logits, self.shape)
         tables = [class_table(q, _at(secret.shares, nodes)) for secret in self.secrets]
         leaked = [(class_information(table) + class_information(balanced(table))) / 2 for table in tables]
-        kept = self._kept(logits, q, nodes, tables)
+        kept = self._kept_information(logits, q, nodes, tables)
         tradeoff = self.problem.tradeoff.to(kept.dtype)
         weight = self._weights.index_select(0, self.streams.clock).squeeze(0)
         loss = (1 - tradeoff) * weight * torch.stack(leaked).sum(dim=0) - tradeoff * kept
@@ -157,15 +171,15 @@ class Codes:
         return torch.stack([part.detach().view(-1) for part in (-kept, *leaked)] + [norm])
 
     def _thinned(self) -> Adjacency:
-        """The links that messages pass along in this round. Without dropout, codes would fit the training links."""
+        """The adjacency of this round, with edge dropout: without it, codes overfit the training links."""
         adjacency, share = self.problem.adjacency, self.recipe.edge_dropout
         if share == 0:
             return adjacency
         count = (adjacency.normalized.pattern.col.numel() - adjacency.normalized.pattern.shape[0]) // 2
         return adjacency.thinned(self._edge_draws.coins(1 - share, count // len(self.streams.seeds)).flatten())
 
-    def _kept(self, logits: Tensor, q: Tensor, nodes: Tensor | None, secrets: Sequence[Tensor]) -> Tensor:
-        """The utility in nats, (...)."""
+    def _kept_information(self, logits: Tensor, q: Tensor, nodes: Tensor | None, secrets: Sequence[Tensor]) -> Tensor:
+        """The information of the codes about the utility in nats, (...)."""
         if self.utility is not None:
             return class_information(class_table(q, _at(self.utility.shares, nodes)))
         table = self._linked_codes(logits, q, nodes)
@@ -179,17 +193,17 @@ class Codes:
         return torch.stack(beyond).mean(dim=0).where(hidden, link_information(table, q.mean(dim=-2)))
 
     def _linked_codes(self, logits: Tensor, q: Tensor, nodes: Tensor | None) -> Tensor:
-        """L, from q' (A q) where q is of all nodes: a product with the links costs less than q at all their ends."""
+        """L, (..., M, M). If q has all nodes, q' (A q) costs less than q at the ends of all links."""
         links, pattern = self._links.sampled_links(self._link_draws, LINKS_AT_ONCE)
         if nodes is not None:
-            one, other = (soft_codes(_rows(logits, end), self.shape) for end in links)
-            return link_table(one, other)
+            source, other = (soft_codes(_rows(logits, end), self.shape) for end in links)
+            return link_table(source, other)
         ones = q.new_ones(pattern.col.numel())
         table = q.mT @ (SparseMatrix(pattern, ones) @ q) / links.size(-1)
         return (table + table.mT) / 2
 
     def _sample_of_nodes(self, logits: Tensor) -> Tensor | None:
-        """Rows of a sample of the nodes, (..., count); None where all are looked at."""
+        """Rows of a sample of the nodes, (..., count); None if all nodes are used."""
         runs, count = len(self.streams.seeds), logits.size(-2)
         if count <= NODES_AT_ONCE:
             return None
@@ -205,11 +219,11 @@ class Codes:
 
     # ----- selection --------------------------------------------------------------------------------------------------
 
-    def read(self) -> Readings:
-        """Readings of hard codes, as a release would have them: merged until the limit holds.
+    def evaluate(self) -> Evaluation:
+        """Evaluate hard codes on the validation part, merged until the limit holds as in a release.
 
-        The utility is that of the merged codes. A secret is read by a rule that was counted on training nodes, and by
-        the best rule there is on all nodes whose classes may be used.
+        For each secret, the value of the adversary is the accuracy of a rule that was counted on training nodes, and
+        that of the probe is the accuracy of the best rule on all nodes whose classes may be used.
         """
         logits = self.embed()
         codes = hard_codes(logits, self.shape)
@@ -218,51 +232,56 @@ class Codes:
         mapping = self._merging(codes, pairs) if int(self.streams.clock) >= self.recipe.warmup else None
         if mapping is not None:
             codes, pairs = mapping.gather(-1, codes), merged_table(pairs, mapping)
-        utility = self._read_utility(codes, pairs).where(finite, torch.nan)
+        utility = self._utility_value(codes, pairs).where(finite, torch.nan)
         rules, certificates, excess = [], [], []
         for secret in self.secrets:
-            rule, certificate = self._read_secret(codes, secret.target)
+            rule, certificate = self._secret_accuracies(codes, secret.target)
             rules.append(rule)
             certificates.append(certificate)
-            excess.append(rule - guessing(secret.target, secret.target.val))
+            excess.append(rule - chance_level(secret.target, secret.target.val))
         worst = (torch.stack(excess).amax(dim=0) - allowed_gain(self.recipe, self.problem.tradeoff)).clamp(min=0)
         score = gain(self.problem.utility, utility) - PENALTY * worst.where(self.problem.tradeoff < 1, 0.0)
-        return Readings(utility, score, rules, certificates)
+        return Evaluation(utility, score, rules, certificates)
 
     def _merging(self, codes: Tensor, pairs: Tensor) -> Tensor:
-        """Which code each becomes in a release, (..., M)."""
+        """The released code of each code, (..., M)."""
         size, runs = self.shape.codes, len(self.streams.seeds)
-        own, pairs = codes.view(runs, -1), pairs.view(runs, size, size)
-        secrets = [
-            hidden_counts(codes, one.target, one.drawn, size).view(1 + DRAWS, runs, size, -1) for one in self.secrets
+        of_run, pairs = codes.view(runs, -1), pairs.view(runs, size, size)
+        hidden = [
+            hidden_counts(codes, secret.target, secret.drawn, size).view(1 + DRAWS, runs, size, -1)
+            for secret in self.secrets
         ]
         gains = allowed_gain(self.recipe, self.problem.tradeoff).view(-1).tolist()
         utility = self.problem.utility
         if isinstance(utility, NodeClasses):
             of_class = count_classes(codes, utility.train_examples, utility, size).view(runs, size, -1)
-            kept: list[Counts] = [kept_class(one) for one in of_class]
+            kept: list[Counts] = [kept_class(counts) for counts in of_class]
         else:
-            kept = [kept_links(*one) for one in zip(pairs, own, strict=True)]
-        found = [merging(own[run], kept[run], [one[:, run] for one in secrets], gains[run]) for run in range(runs)]
-        mapping = torch.stack([torch.from_numpy(one.mapping) for one in found])
+            kept = [kept_links(*run) for run in zip(pairs, of_run, strict=True)]
+        mappings = [
+            merging(of_run[run], kept[run], [counts[:, run] for counts in hidden], gains[run]).mapping
+            for run in range(runs)
+        ]
+        mapping = torch.stack([torch.from_numpy(of_one) for of_one in mappings])
         return mapping.to(codes.device).view(*codes.shape[:-1], size)
 
-    def _read_utility(self, codes: Tensor, pairs: Tensor) -> Tensor:
+    def _utility_value(self, codes: Tensor, pairs: Tensor) -> Tensor:
+        """The AUC or accuracy of codes for the utility on validation, (...)."""
         target = self.problem.utility
         if isinstance(target, NodeClasses):
             return rule_accuracy(codes, target, target.val, self.shape.codes)
         scores = link_scores(pairs, code_shares(codes, self.shape.codes))
         return auc(pair_scores(scores, codes, target.val), target.val.y)
 
-    def _read_secret(self, codes: Tensor, target: NodeClasses) -> tuple[Tensor, Tensor]:
-        """The counted rule's accuracy on validation nodes, and the best rule's on all nodes that may be used."""
+    def _secret_accuracies(self, codes: Tensor, target: NodeClasses) -> tuple[Tensor, Tensor]:
+        """The accuracy of the counted rule on validation nodes, and of the best rule on all usable nodes."""
         counts = usable_counts(codes, target, self.shape.codes)
         best = counts.amax(dim=-1).sum(dim=-1) / counts.sum(dim=(-2, -1))
         return rule_accuracy(codes, target, target.val, self.shape.codes), best
 
 
 def _drawn(target: NodeClasses, predicted: Tensor, seeds: Sequence[int]) -> Tensor:
-    """Classes of all nodes, (draws, ..., n): those that may be used as they are, the others drawn from a prediction."""
+    """Classes of all nodes, (draws, ..., n): usable ones, and samples of the predictions for the others."""
     nodes = predicted.size(-2)
     uniform = [torch.rand(DRAWS, nodes, generator=generator(seed, "codes", "drawn", target.name)) for seed in seeds]
     places = torch.stack(uniform, dim=1).view(DRAWS, *predicted.shape[:-1]).to(predicted.device)
@@ -273,7 +292,7 @@ def _drawn(target: NodeClasses, predicted: Tensor, seeds: Sequence[int]) -> Tens
 
 
 def _rows(x: Tensor, index: Tensor) -> Tensor:
-    """Rows of (..., n, channels) by numbers that count through all runs, (..., count, channels)."""
+    """Rows of x (..., n, channels), (..., count, channels); `index` counts the rows of all runs."""
     return x.flatten(0, -2).index_select(0, index.flatten()).view(*index.shape, x.size(-1))
 
 
@@ -282,6 +301,6 @@ def _at(x: Tensor, nodes: Tensor | None) -> Tensor:
 
 
 def _ramp(recipe: Recipe, device: torch.device) -> Tensor:
-    """The secret's weight in each round: raised by equal factors to its full size, then kept, (rounds,)."""
+    """The secret's weight in each round, (rounds,): raised by equal factors to its full size, then constant."""
     progress = (torch.arange(recipe.rounds, device=device) / max(1, recipe.ramp)).clamp(max=1)
     return recipe.secret_weight * (recipe.first_weight / recipe.secret_weight) ** (1 - progress)

@@ -1,22 +1,24 @@
-"""Keep a class and hide links: from an encoder's classes to codes that say little about links.
+"""Keep a class and hide links: codes from the predicted classes of an encoder that reveal little about links.
 
-An encoder that passes messages gives linked nodes alike answers. Three steps take that back:
+Message passing makes the predictions of linked nodes similar. Three steps reduce this:
 
-1. A student that sees features only learns the encoder's calibrated probabilities, and keeps their accuracy.
-2. Cross-fitting: each node is answered by a student that never saw the encoder's answer for it. `crossfit` is the share
-   of that answer in a mixture with the first student's, whose memory of the encoder still says something of links.
-3. A channel: the nodes' distributions q over classes are moved by gradient steps on
+1. Distillation: a student that sees only features learns the encoder's calibrated probabilities, at about their
+   accuracy.
+2. Cross-fitting: each node is predicted by a student that was not trained on the encoder's prediction of it.
+   `crossfit` is the weight of this prediction in a mixture with that of the first student, which still memorises
+   something about links.
+3. A channel: the distributions q of the nodes over classes are moved by gradient steps on
 
        - mean over nodes of p . q  +  beyond * J'  +  every * J
 
-   with J what linked codes say about links and J' what they say beyond classes (`graphveil.training.information`). It
-   reads the links, so an attacker who holds the features may notice which nodes it changed. So the weights are the
-   smallest that hold the limit: at a trade-off of 1/2 the codes say no more about links than comparing the true
-   classes of two nodes does. That much is implied by keeping the classes. J' alone costs the least accuracy; J, which
-   moves the classes themselves, is added only where J' cannot hold the limit.
+   where J is the information of linked codes about links, and J' that beyond classes
+   (`graphveil.training.information`). The channel uses the links, so an attacker who knows the features may notice
+   which nodes it changed. So its weights are the smallest that satisfy the limit: at a trade-off of 1/2, codes predict
+   links no better than comparing the true classes of two nodes, which is implied by keeping the classes. J' alone costs
+   the least accuracy; J, which changes the classes themselves, is added only if J' alone cannot satisfy the limit.
 
-The code of a node is its class, drawn once from q by a key and the node's id. Classes that are hidden beside the links
-cost the students what they say about them.
+The code of a node is its class, sampled once from q by a key and the id of the node. If classes are hidden besides
+links, the loss of the students includes the information about them.
 """
 
 import math
@@ -45,24 +47,28 @@ FOLDS = 3
 STUDENT_STEPS = 150
 CHANNEL_STEPS = 200
 CHANNEL_RATE = 0.1
-FEWEST_LINKS = 100
-"""Links between known classes that are enough to count on."""
+MIN_LINKS = 100
+"""The fewest links to estimate a share from."""
 WEAKEST, STRONGEST, SEARCHES = 1e-3, 2.0, 6
-"""The range of a channel's weight, and how often it is halved."""
+"""The range of the weight of a channel, and the number of bisection steps."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What students learn from, on the device that they are taught on.
+    """The training data of students, on their device.
 
     Args:
-        p: the encoder's calibrated probabilities, (n, C). y: known classes, (n,), -1 where there is none.
-        x: features, of `in_channels` columns.
-        structural: whether x is made of numbers of links. A student would learn these, so that only the channel is used
-            for the nodes of now.
-        secrets: the classes of other secrets, (n, classes) each, that answers are to say little about.
-        weight: what a nat of such a secret costs. link_weight: what a nat about links beyond classes costs at least.
-        channels: the width of a student.
+        p: The encoder's calibrated probabilities, (n, C).
+        y: Known classes, (n,), -1 where unknown.
+        x: Features, (n, in_channels).
+        in_channels: The number of features.
+        structural: Whether x holds `degree_features`. Students would learn links from these, so only the channel is
+            used for the nodes of this graph.
+        secrets: The classes of other secrets, (n, classes) each.
+        weight: The weight of the information about these secrets.
+        link_weight: The smallest weight of the information about links beyond classes.
+        channels: The width of a student.
+        seed: The seed of the run.
     """
 
     p: Tensor
@@ -79,76 +85,94 @@ class Lesson:
 
 @dataclass(frozen=True, eq=False)
 class Distilled:
-    """A student for nodes that come later, and the codes of the nodes of now, (n,); both on the CPU."""
+    """The result of distillation, on the CPU.
+
+    Args:
+        student: Predicts the classes of later nodes.
+        codes: (n,), the codes of the nodes of this graph.
+    """
 
     student: Student
     codes: Tensor
 
 
 def distil(lesson: Lesson, links: Tensor, tradeoff: float, crossfit: float, uniform: Tensor) -> Distilled:
-    """Codes for a run that keeps classes and hides links.
+    """Compute codes for a run that keeps classes and hides links.
 
     Args:
-        links: (2, links) to hide. crossfit: the share of cross-fitted answers.
-        uniform: what the codes are drawn by, (n,) of [0, 1).
+        lesson: The training data.
+        links: The links to hide, (2, links).
+        tradeoff: lambda.
+        crossfit: The weight of cross-fitted predictions.
+        uniform: (n,), numbers in [0, 1) that the codes are sampled by.
     """
     p = lesson.p
-    student = _taught(lesson, torch.arange(len(p), device=p.device), "all")
+    student = _train_student(lesson, torch.arange(len(p), device=p.device), "all")
     if tradeoff == 1:
         codes = p.argmax(dim=-1)
     else:
-        kept = p if lesson.structural else _mixed(lesson, student, crossfit)
+        kept = p if lesson.structural else _crossfitted(lesson, student, crossfit)
         limit = link_limit(p, lesson.y, links, tradeoff)
-        codes = _within(limit, lesson.link_weight, kept, p, links, uniform)
+        codes = _codes_within(limit, lesson.link_weight, kept, p, links, uniform)
     return Distilled(student.cpu(), codes.cpu())
 
 
-def _mixed(lesson: Lesson, student: Student, crossfit: float) -> Tensor:
-    """A student's answers mixed with cross-fitted ones, (n, C)."""
+def _crossfitted(lesson: Lesson, student: Student, crossfit: float) -> Tensor:
+    """The predictions of a student mixed with cross-fitted ones, (n, C)."""
     crossfitted = torch.empty_like(lesson.p)
     fold = torch.randint(FOLDS, (len(lesson.p),), generator=generator(lesson.seed, "distil", "folds"))
     fold = fold.to(lesson.p.device)
     for number in range(FOLDS):
         learned, held = (fold != number).nonzero().flatten(), (fold == number).nonzero().flatten()
-        crossfitted[held] = _answers(_taught(lesson, learned, number), lesson.x)[held]
-    return torch.lerp(_answers(student, lesson.x), crossfitted, crossfit)
+        crossfitted[held] = _predict(_train_student(lesson, learned, number), lesson.x)[held]
+    return torch.lerp(_predict(student, lesson.x), crossfitted, crossfit)
 
 
 def link_limit(p: Tensor, y: Tensor, links: Tensor, tradeoff: float) -> float:
-    """The AUC that codes may have for links: at 1/2 that of comparing true classes, .5 at 0, anything near 1.
+    """Return the largest AUC that codes may have for links.
 
-    How often linked nodes have the same class is counted on links between nodes of known classes. Where these are few,
-    it is counted on links from such a node to one whose class is predicted, and a standard error is taken off, with as
-    many samples as there are such nodes. (Message passing makes the predictions of linked nodes too much alike, and
-    errors make them too little; on tuning splits the two cancelled out.) Where such links are few as well, both classes
-    are predicted.
+    It is 0.5 + (s - c) / 2 * lambda / (1 - lambda), where s is the share of links within a class and c that of all
+    pairs: at a trade-off of 1/2, the AUC of comparing true classes.
+
+    s is counted on links between nodes of known classes. If these are few, it is counted on links from a known to a
+    predicted class, less a standard error for as many samples as there are nodes of known class. (Message passing makes
+    the predictions of linked nodes too similar, and errors make them too different; on tuning splits the two cancelled
+    out.) If these links are few as well, both classes are predicted.
 
     Args:
-        p: calibrated class probabilities, (n, C). y: known classes, (n,), -1 where there is none.
+        p: Calibrated class probabilities, (n, C).
+        y: Known classes, (n,), -1 where unknown.
+        links: The links to hide, (2, links).
+        tradeoff: lambda.
     """
-    one, other = y[links]
-    known = (one >= 0) & (other >= 0)
+    source, other = y[links]
+    known = (source >= 0) & (other >= 0)
     half = torch.cat([links, links.flip(0)], dim=1)
     half = half[:, y[half[0]] >= 0]
-    if int(known.sum()) >= FEWEST_LINKS:
-        alike = float((one == other)[known].double().mean())
-    elif half.size(1) >= FEWEST_LINKS:
+    if int(known.sum()) >= MIN_LINKS:
+        within = float((source == other)[known].double().mean())
+    elif half.size(1) >= MIN_LINKS:
         share = float((y[half[0]] == p[half[1]].argmax(dim=-1)).double().mean())
-        alike = share - math.sqrt(share * (1 - share) / len(half[0].unique()))
+        within = share - math.sqrt(share * (1 - share) / len(half[0].unique()))
     else:
-        alike = float((p[links[0]] * p[links[1]]).sum(dim=-1).mean())
+        within = float((p[links[0]] * p[links[1]]).sum(dim=-1).mean())
     by_chance = float(p.mean(dim=0).square().sum())
-    return 0.5 + max(alike - by_chance, 0.0) / 2 * tradeoff / max(1 - tradeoff, 1e-12)
+    return 0.5 + max(within - by_chance, 0.0) / 2 * tradeoff / max(1 - tradeoff, 1e-12)
 
 
-def _within(limit: float, least: float, p: Tensor, classes: Tensor, links: Tensor, uniform: Tensor) -> Tensor:
+def _codes_within(limit: float, least: float, p: Tensor, classes: Tensor, links: Tensor, uniform: Tensor) -> Tensor:
     """Codes whose AUC for links is at most `limit`, by the weakest channel that is found.
 
-    At a trade-off near 0 no channel may hold the limit. Then some nodes, drawn at random, get the most frequent class
-    instead of theirs, as many as it takes: at a limit of one half all of them.
+    At a trade-off near 0, no channel may satisfy the limit. Then as many random nodes as necessary get the most
+    frequent class; at a limit of 0.5, all of them.
 
     Args:
-        least: the smallest weight of J'.
+        limit: The largest AUC.
+        least: The smallest weight of J'.
+        p: The probabilities to keep, (n, C).
+        classes: The probabilities that J' is computed with, (n, C).
+        links: The links to hide, (2, links).
+        uniform: (n,), numbers in [0, 1) that the codes are sampled by.
     """
     adjacency = _adjacency(links, len(p))
 
@@ -156,21 +180,21 @@ def _within(limit: float, least: float, p: Tensor, classes: Tensor, links: Tenso
         return _channel(p, classes, adjacency, beyond, every, uniform)
 
     def holds(codes: Tensor) -> bool:
-        own, pairs = codes.cpu().numpy(), links.cpu().numpy()
-        table = link_table(own, pairs, p.size(1))
-        nonlinks = pair_table(own, p.size(1)) - table
+        of_node, pairs = codes.cpu().numpy(), links.cpu().numpy()
+        table = link_table(of_node, pairs, p.size(1))
+        nonlinks = pair_table(of_node, p.size(1)) - table
         return best_auc(unordered(table).astype(float), unordered(nonlinks).astype(float)) <= limit
 
     def weakest(channel: Callable[[float], Tensor], low: float, high: float) -> Tensor:
-        """By bisection between `low`, which does not hold the limit, and `high`."""
+        """Bisect between `low`, which does not satisfy the limit, and `high`."""
         codes = channel(high)
         for _ in range(SEARCHES):
-            tried = math.sqrt(low * high)
-            found = channel(tried)
-            if holds(found):
-                codes, high = found, tried
+            middle = math.sqrt(low * high)
+            candidate = channel(middle)
+            if holds(candidate):
+                codes, high = candidate, middle
             else:
-                low = tried
+                low = middle
         return codes
 
     codes = channel(least, 0.0) if least > 0 else p.argmax(dim=-1)
@@ -182,7 +206,8 @@ def _within(limit: float, least: float, p: Tensor, classes: Tensor, links: Tenso
     codes = channel(strongest, STRONGEST)
     if holds(codes):
         return weakest(lambda weight: channel(max(weight, least), weight), WEAKEST, STRONGEST)
-    largest, order = codes.mode().values, (uniform * 2**20).frac().argsort()  # an order that no class depends on
+    # the order is independent of the classes
+    largest, order = codes.mode().values, (uniform * 2**20).frac().argsort()
 
     def keeping(share: float) -> Tensor:
         return codes.index_fill(0, order[int(share * len(codes)) :], largest)
@@ -194,11 +219,15 @@ def _within(limit: float, least: float, p: Tensor, classes: Tensor, links: Tenso
 def _channel(
     p: Tensor, classes: Tensor, adjacency: SparseMatrix, beyond: float, every: float, uniform: Tensor
 ) -> Tensor:
-    """Codes near p that say less about links, (n,).
+    """Codes near p that reveal less about links, (n,).
 
     Args:
-        p: the answers to keep, (n, C). classes: what links are matched by, (n, C).
-        beyond, every: the weights of what codes say about links beyond classes, and of all they say.
+        p: The probabilities to keep, (n, C).
+        classes: The probabilities that J' is computed with, (n, C).
+        adjacency: The links, with ones in both directions.
+        beyond: The weight of J'.
+        every: The weight of J.
+        uniform: (n,), numbers in [0, 1) that the codes are sampled by.
     """
     count = adjacency.values.numel()
     pairs = (classes.T @ (adjacency @ classes)) / count
@@ -222,7 +251,7 @@ def _channel(
     return draw(logits.detach().softmax(dim=-1), uniform)
 
 
-def _taught(lesson: Lesson, nodes: Tensor, *names: str | int) -> Student:
+def _train_student(lesson: Lesson, nodes: Tensor, *names: str | int) -> Student:
     p, x = lesson.p, lesson.x
     with global_stream(lesson.seed, "distil", *names):
         student = Student(lesson.in_channels, lesson.channels, p.size(1)).to(p.device)
@@ -244,14 +273,14 @@ def _taught(lesson: Lesson, nodes: Tensor, *names: str | int) -> Student:
     return student.eval()
 
 
-def _answers(student: Student, x: Features) -> Tensor:
+def _predict(student: Student, x: Features) -> Tensor:
     with torch.no_grad():
         probabilities: Tensor = student(x).softmax(dim=-1)
     return probabilities
 
 
 def _adjacency(links: Tensor, num_nodes: int) -> SparseMatrix:
-    """Ones in both directions."""
+    """The links as a matrix with ones in both directions."""
     row, col = torch.cat([links, links.flip(0)], dim=1)
     row, order = row.sort(stable=True)
     pattern = Pattern.from_rows(row, col[order], (num_nodes, num_nodes), symmetric=True)

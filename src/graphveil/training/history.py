@@ -1,4 +1,4 @@
-"""What becomes of a training: its rounds, what each secret tells in them, and which one validation selected."""
+"""The history of a training: losses and validation values of its rounds, and which round was selected."""
 
 import math
 from collections.abc import Sequence
@@ -9,9 +9,12 @@ from graphveil.errors import DivergedError
 
 @dataclass(frozen=True)
 class SecretMetrics:
-    """What is told about one secret: the adversary's loss, its reading, and that of a probe solved on the spot.
+    """The values of one secret in one round.
 
-    The probe's is NaN where nothing is hidden.
+    Args:
+        loss: The loss of the adversary.
+        adversary: The accuracy or AUC of the adversary.
+        probe: The accuracy or AUC of a probe that is solved in this round; NaN if nothing is hidden.
     """
 
     loss: float
@@ -21,7 +24,15 @@ class SecretMetrics:
 
 @dataclass(frozen=True)
 class Round:
-    """One line of the history; readings are on the validation part and NaN in rounds that were not evaluated."""
+    """One round of the history. Values are from the validation part, and NaN in rounds that were not evaluated.
+
+    Args:
+        round: Its number, from 1.
+        utility_loss: The loss of the utility.
+        secrets: The values of each secret.
+        utility: The accuracy or AUC of the utility.
+        score: What the best round is selected by.
+    """
 
     round: int
     utility_loss: float
@@ -30,16 +41,16 @@ class Round:
     score: float = math.nan
 
     def row(self) -> dict[str, float]:
-        """As a line of a table; what belongs to a second secret has a -2 at the end of its name."""
-        found = {"round": self.round, "utility_loss": self.utility_loss, "utility": self.utility, "score": self.score}
-        for number, told in enumerate(self.secrets):
-            of_secret = {"secret_loss": told.loss, "adversary": told.adversary, "probe": told.probe}
-            found |= {numbered(name, number): value for name, value in of_secret.items()}
-        return found
+        """Return the row of a table; the names of a second secret's values end in -2."""
+        row = {"round": self.round, "utility_loss": self.utility_loss, "utility": self.utility, "score": self.score}
+        for number, secret in enumerate(self.secrets):
+            of_secret = {"secret_loss": secret.loss, "adversary": secret.adversary, "probe": secret.probe}
+            row |= {numbered(name, number): value for name, value in of_secret.items()}
+        return row
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Round":
-        """The inverse of `row`, from its values."""
+        """Build from the values of a `row`."""
         number, utility_loss, utility, score, *rest = values
         secrets = tuple(SecretMetrics(*rest[first : first + 3]) for first in range(0, len(rest), 3))
         return cls(int(number), utility_loss, secrets, utility, score)
@@ -47,7 +58,15 @@ class Round:
 
 @dataclass
 class Record:
-    """What has become of one run: its rounds, the one that validation selected, and whether it goes on."""
+    """The record of one run.
+
+    Args:
+        history: Its rounds.
+        best_round: The selected round; 0 if there is none yet.
+        best_score: The score of that round.
+        finished: Whether the run has ended.
+        diverged: The error, if it diverged.
+    """
 
     history: list[Round] = field(default_factory=list)
     best_round: int = 0
@@ -57,5 +76,5 @@ class Record:
 
 
 def numbered(name: str, number: int) -> str:
-    """What belongs to secret 0, 1, ...: `name`, `name-2`, ..."""
+    """Return the name of something that each secret has: `name` for secret 0, `name-2` for secret 1, ..."""
     return name if number == 0 else f"{name}-{number + 1}"

@@ -1,4 +1,4 @@
-"""From a graph to what an encoder takes: features and adjacency on a device."""
+"""The inputs of an encoder: features and adjacency of a graph on a device."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -17,23 +17,30 @@ from graphveil.models import Adjacency, SparseMatrix
 from graphveil.models.layers import Features
 
 SCALINGS = ("none", "sum", "length")
-"""A row of features stays as it is, is divided by its sum, or gets a Euclidean length of `LENGTH`."""
+"""A row of features is not changed, is divided by its sum, or is scaled to the Euclidean length `LENGTH`."""
 LENGTH = 4.0
-"""That of about 16 words: with shorter rows a GCN for links learned too little, with longer ones not steadily."""
-FEWEST_COLUMNS = 16
-"""With fewer, rows are not scaled to a length."""
+"""The length of about 16 words. With shorter rows a GCN for links underfitted, with longer ones it was unstable."""
+MIN_COLUMNS = 16
+"""Rows with fewer features are not scaled to a length."""
 
 
 def features(graph: Data, splits: Sequence[Split], scaling: str, device: torch.device) -> Features:
-    """The node features as float32: sparse where the graph has them sparse, scaled by one of `SCALINGS`.
+    """Return the node features as float32, sparse if those of the graph are.
 
-    For a batch they are the same for every run, dense as (runs, num_nodes, channels). But features that are counted
-    from the links are counted from those that messages pass along, or they would tell of links that are held out.
+    In a batch, dense features are (runs, num_nodes, channels) and sparse ones block-diagonal, the same for every run.
+    But `degree_features` are computed from the message-passing links of each split, since they would reveal held-out
+    links.
+
+    Args:
+        graph: The graph.
+        splits: The split of each run; empty for all links.
+        scaling: One of `SCALINGS`.
+        device: The device.
     """
     if is_structural(graph):
         pairs = [split.message_pairs for split in splits] or [undirected_pairs(graph.edge_index.cpu())]
-        found = [degree_features(part, graph.x.size(0)) for part in pairs]
-        return (found[0] if len(found) == 1 else torch.stack(found)).to(device)
+        of_runs = [degree_features(part, graph.x.size(0)) for part in pairs]
+        return (of_runs[0] if len(of_runs) == 1 else torch.stack(of_runs)).to(device)
     runs = max(1, len(splits))
     x: Tensor = graph.x.float()
     p, length = (2, LENGTH) if scaling == "length" else (1, 1.0)
@@ -50,18 +57,18 @@ def features(graph: Data, splits: Sequence[Split], scaling: str, device: torch.d
 
 
 def applicable_scaling(scaling: str, graph: Data) -> str:
-    """The scaling that is asked for, or "none" where it would destroy features.
+    """Return the scaling, or "none" if it would destroy features.
 
-    A row with a negative feature has no sum to be divided by, and of few columns the length is much of what they say.
+    A row with negative features cannot be divided by its sum, and the length of a row of few features is informative.
     """
     x: Tensor = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
     has_negative = x.numel() > 0 and bool(x.min() < 0)
-    destroys = {"none": False, "sum": has_negative, "length": graph.x.size(1) < FEWEST_COLUMNS}
+    destroys = {"none": False, "sum": has_negative, "length": graph.x.size(1) < MIN_COLUMNS}
     return "none" if destroys[scaling] else scaling
 
 
 def adjacency(graph: Data, splits: Sequence[Split], device: torch.device) -> Adjacency:
-    """The links messages pass along: each split's message edges, or without a split all links of the graph."""
+    """Return the adjacency for message passing: of the message edges of each split, or without splits of all links."""
     num_nodes = graph.x.size(0)
     pairs = [split.message_pairs for split in splits] or [undirected_pairs(graph.edge_index.cpu())]
     links = torch.cat([run * num_nodes + part for run, part in enumerate(pairs)], dim=1).to(device)
@@ -69,7 +76,7 @@ def adjacency(graph: Data, splits: Sequence[Split], device: torch.device) -> Adj
 
 
 def pick_device(name: str) -> torch.device:
-    """The device called `name`; "auto" is CUDA where there is one."""
+    """Return the device called `name`; "auto" is CUDA if available, else the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -81,9 +88,9 @@ def pick_device(name: str) -> torch.device:
 
 @contextmanager
 def repeatable() -> Iterator[None]:
-    """Inside, CUDA adds in a fixed order, so that a run repeats itself bit for bit."""
+    """Use deterministic CUDA kernels inside, so that a run is reproducible bit for bit."""
     before = torch.are_deterministic_algorithms_enabled()
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS wants it for that, and torch looks
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS needs it, and torch checks it
     torch.use_deterministic_algorithms(True)
     try:
         yield

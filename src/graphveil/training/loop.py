@@ -1,13 +1,13 @@
-"""The loop of every training, of one run or of a batch of runs.
+"""The training loop, for one run or a batch of runs.
 
     for round in rounds:
         the method's round: one forward pass of the encoder, a step of every player
-        every few rounds: read the validation part, and keep the state of the best score
+        every few rounds: evaluate on the validation part, and save the state of the best score
 
-What a round does is the `Method`'s: `Adversarial` is the paper's Algorithms 1 and 2; `Codes` needs no adversary.
+A `Method` defines a round: `Adversarial` is the paper's Algorithms 1 and 2; `Codes` needs no adversary.
 
-In a batch, weights, embeddings and losses have a leading dimension of runs. No run's numbers enter another's: each has
-its own seed, split, trade-off, clipping, selection and end.
+In a batch, weights, embeddings and losses have a leading dimension of runs. Runs do not affect each other: each has its
+own seed, split, trade-off, clipping, selection and end.
 """
 
 import math
@@ -25,18 +25,22 @@ from graphveil.models.layers import Features
 from graphveil.models.sparse import Adjacency
 from graphveil.models.stack import load_parts
 from graphveil.training.history import Record, Round, SecretMetrics
-from graphveil.training.memory import kept_memory
+from graphveil.training.memory import keep_freed_memory
 from graphveil.training.players import Player, Streams
 from graphveil.training.recipes import Recipe
 from graphveil.training.replay import recorded
-from graphveil.training.targets import Target, guessing
+from graphveil.training.targets import Target, chance_level
 
 
 @dataclass
 class Problem:
-    """What is trained on: a graph, what to keep, what to hide, and how much of each.
+    """What is trained.
 
     Args:
+        x: Features, (..., num_nodes, channels).
+        adjacency: The links that messages pass along.
+        utility: The target to keep.
+        secrets: The targets to hide.
         tradeoff: lambda in [0, 1], () or (runs,); 1 is the unprotected encoder.
     """
 
@@ -48,17 +52,19 @@ class Problem:
 
     @cached_property
     def hides(self) -> bool:
-        """Whether some run hides something; kept, because a recorded round must not copy to the host."""
+        """Whether any run hides something; cached, because a recorded round must not copy to the host."""
         return bool(self.secrets) and bool((self.tradeoff < 1).any())
 
 
 @dataclass(frozen=True)
-class Readings:
-    """What the validation part says of the present state, each (runs,).
+class Evaluation:
+    """Validation values of the present state, (runs,) each.
 
     Args:
-        score: what the state is selected by.
-        adversaries, probes: of each secret: what a reader trained along reads, and what one solved on the spot does.
+        utility: The accuracy or AUC of the utility.
+        score: What the state is selected by.
+        adversaries: The accuracy or AUC of the adversary of each secret.
+        probes: The accuracy or AUC of a probe of each secret that is solved for this state.
     """
 
     utility: Tensor
@@ -71,10 +77,9 @@ class Method(Protocol):
     """How a problem is trained.
 
     Attributes:
-        players: whose gradients must stay finite.
-        parts: the modules whose weights are the state, by name.
-        streams: the random numbers of its rounds.
-        inner_steps: steps of the clock in a round.
+        problem: What is trained.
+        streams: The random numbers of its rounds.
+        inner_steps: Steps of the clock in a round.
     """
 
     problem: Problem
@@ -83,30 +88,37 @@ class Method(Protocol):
 
     @property
     def players(self) -> Sequence[Player]:
-        """In the order of their norms."""
+        """The players, whose gradients must stay finite, in the order of their norms."""
 
     @property
     def parts(self) -> Mapping[str, nn.Module]:
-        """By name."""
+        """The modules whose weights are the state, by name."""
 
     def round(self) -> Tensor:
-        """One round; gives the utility's loss, each secret's, and each player's gradient norm, (logged, runs).
+        """Run one round.
 
-        Nothing is read back from the device, so that a GPU can replay it.
+        Nothing is copied from the device, so that a GPU can replay it.
+
+        Returns:
+            The loss of the utility, of each secret, and the gradient norm of each player, (logged, runs).
         """
 
-    def read(self) -> Readings:
-        """Readings of the validation part."""
+    def evaluate(self) -> Evaluation:
+        """Evaluate the present state on the validation part."""
 
     def embed(self) -> Tensor:
-        """The encoder's output for every node, without gradients and without dropout."""
+        """Return the encoder's output for every node, without gradients and without dropout."""
 
 
 class Training:
-    """A method, and all that its runs need to stop and go on.
+    """A training and its state, which a checkpoint saves and restores.
 
-    `best` holds the state in the round that validation selected; until there is one, the last state that was seen to
-    be finite.
+    `best` holds the state of the round that validation selected; until there is one, the last finite state that was
+    evaluated.
+
+    Args:
+        method: What a round does.
+        recipe: The hyperparameters.
     """
 
     def __init__(self, method: Method, recipe: Recipe) -> None:
@@ -116,22 +128,22 @@ class Training:
         self.best = self._copy_of_state()
 
         device = method.streams.clock.device
-        self._all_ours = all(player.is_ours for player in method.players)
-        self._do_round = recorded(self._one_round, device) if self._all_ours else self._one_round
+        self._all_batched = all(player.is_batched for player in method.players)
+        self._do_round = recorded(self._one_round, device) if self._all_batched else self._one_round
         logged = 1 + len(method.problem.secrets) + len(method.players)
         self._log = torch.full((recipe.rounds, logged, len(self.records)), torch.nan, device=device)
 
     @property
     def finished(self) -> bool:
-        """All rounds are done, or no run has got better within the last `patience` rounds."""
+        """Whether all rounds are done, or no run has improved within the last `patience` rounds."""
         return self.round >= self.recipe.rounds or all(record.finished for record in self.records)
 
     def run(self, on_round: Callable[["Training"], None] | None = None) -> None:
-        """Train until `finished`, from wherever this training stands, and call `on_round` after every round.
+        """Train until `finished`, from the present state, and call `on_round` after every round.
 
-        A run that diverges is a `DivergedError`: raised if it is the only one, else in its record.
+        If a run diverges, the `DivergedError` is raised if it is the only run, else put into its record.
         """
-        with nullcontext() if self._all_ours else torch.random.fork_rng(), kept_memory():
+        with nullcontext() if self._all_batched else torch.random.fork_rng(), keep_freed_memory():
             while not self.finished:
                 self.advance()
                 if self.round % self.recipe.evaluate_every == 0 or self.round == self.recipe.rounds:
@@ -140,7 +152,7 @@ class Training:
                     on_round(self)
 
     def advance(self) -> None:
-        """One round, without a look at the validation part."""
+        """Run one round without evaluating it."""
         self.method.streams.clock.fill_(self.round * self.method.inner_steps)
         self._do_round()
         self.round += 1
@@ -150,23 +162,23 @@ class Training:
         self._log.index_copy_(0, self.method.streams.clock // self.method.inner_steps, row[None])
 
     def _evaluate(self) -> None:
-        """Read the validation part, and keep the players' state of every run whose score is its best so far."""
-        found = self.method.read()
-        readings = torch.stack([found.utility, found.score, *found.adversaries, *found.probes])
+        """Evaluate, and save the state of every run whose score is its best so far."""
+        evaluation = self.method.evaluate()
+        values = torch.stack([evaluation.utility, evaluation.score, *evaluation.adversaries, *evaluation.probes])
         self.record_losses()
-        of_runs = readings.view(len(readings), -1).T.tolist()
+        of_runs = values.view(len(values), -1).T.tolist()
         tradeoffs: list[float] = self.method.problem.tradeoff.view(-1).tolist()
-        selected = [self._judge(*one) for one in zip(self.records, of_runs, tradeoffs, strict=True)]
+        selected = [self._record_values(*run) for run in zip(self.records, of_runs, tradeoffs, strict=True)]
         if any(selected):
-            self._keep(selected)
+            self._save_best(selected)
 
-    def _judge(self, record: Record, readings: list[float], tradeoff: float) -> bool:
-        """Put the readings down, end the run if it is to end, and say whether its state is to be kept."""
+    def _record_values(self, record: Record, values: list[float], tradeoff: float) -> bool:
+        """Record the validation values and end the run if it has to; returns whether to save its state."""
         if record.finished:
             return False
-        utility, score, *told = readings
+        utility, score, *rest = values
         last, count = record.history[-1], len(self.method.problem.secrets)
-        of_secrets = zip(last.secrets, told[:count], told[count:], strict=True)
+        of_secrets = zip(last.secrets, rest[:count], rest[count:], strict=True)
         secrets = tuple(SecretMetrics(before.loss, adversary, probe) for before, adversary, probe in of_secrets)
         record.history[-1] = Round(last.round, last.utility_loss, secrets, utility, score)
         naive = tradeoff < 1 and self.round <= min(self.recipe.warmup, self.recipe.rounds - 1)
@@ -177,13 +189,13 @@ class Training:
         return better or (naive and math.isfinite(score))
 
     def record_losses(self) -> None:
-        """Take over into the records what the rounds since the last time have logged."""
+        """Copy what the rounds since the last call have logged into the records."""
         known = max((len(record.history) for record in self.records if not record.finished), default=self.round)
         for number, row in enumerate(self._log[known : self.round].permute(0, 2, 1).tolist(), start=known + 1):
             for record, logged in zip(self.records, row, strict=True):
-                self._take_over(record, number, logged)
+                self._record_round(record, number, logged)
 
-    def _take_over(self, record: Record, number: int, logged: list[float]) -> None:
+    def _record_round(self, record: Record, number: int, logged: list[float]) -> None:
         if record.finished:
             return
         count = len(self.method.problem.secrets)
@@ -193,27 +205,27 @@ class Training:
             if not math.isfinite(norm):
                 record.finished = True
                 record.diverged = DivergedError(
-                    f"training diverged in round {number}: the {player.name}'s gradient is not finite. The last"
-                    " good state is kept; lower the learning rates or move the trade-off towards 1."
+                    f"training diverged in round {number}: the gradient of the {player.name} is not finite. The last"
+                    " good state is kept; lower the learning rates or raise the trade-off."
                 )
                 if len(self.records) == 1:
                     raise record.diverged
                 return
 
     def state(self) -> dict[str, Tensor]:
-        """The present weights of all parts, as `part.weight`."""
+        """Return the present weights of all parts, as `part.weight`."""
         return {
             f"{name}.{k}": v.detach() for name, part in self.method.parts.items() for k, v in part.state_dict().items()
         }
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Put the parts' weights back to a `state`."""
+        """Load the weights of a `state` into the parts."""
         load_parts(self.method.parts, state)
 
     def _copy_of_state(self) -> dict[str, Tensor]:
         return {name: value.clone() for name, value in self.state().items()}
 
-    def _keep(self, selected: list[bool]) -> None:
+    def _save_best(self, selected: list[bool]) -> None:
         if all(selected):
             self.best = self._copy_of_state()
             return
@@ -225,6 +237,6 @@ class Training:
 
 
 def gain(target: Target, value: Tensor) -> Tensor:
-    """A validation reading's gain over guessing, 0 at guessing and 1 at best."""
-    guess = guessing(target, target.val)
-    return ((value - guess) / (1 - guess)).where(guess < 1, 0.0)
+    """Return the gain of a validation value over chance: (value - chance) / (1 - chance)."""
+    chance = chance_level(target, target.val)
+    return ((value - chance) / (1 - chance)).where(chance < 1, 0.0)

@@ -1,8 +1,8 @@
-"""Keeping the memory of one round for the next.
+"""Keep freed memory for the next round.
 
-glibc gives freed memory back to the system as soon as it can, and every round then pays for the same pages anew: 35,000
-page faults and a sixth of a round of HGCN on Pubmed, 2,800,000 and half a round of GCN on a million nodes. While a
-training runs, the process keeps them.
+glibc returns freed memory to the system as soon as it can, and the next round has to get the same pages again: 35,000
+page faults and a sixth of a round of HGCN on Pubmed, 2,800,000 and half a round of GCN on a million nodes. So the
+process keeps its memory while a training runs.
 """
 
 import ctypes
@@ -16,8 +16,8 @@ _USUAL_TRIM_THRESHOLD, _USUAL_MMAP_MAX = 64 << 20, 65536
 
 
 @contextmanager
-def kept_memory() -> Iterator[None]:
-    """Inside, freed memory stays with the process; after, it goes back to the system. Linux only."""
+def keep_freed_memory() -> Iterator[None]:
+    """Keep freed memory in the process inside, and return it to the system at the end. Linux only."""
     library = ctypes.util.find_library("c") if sys.platform == "linux" else None
     libc = ctypes.CDLL(library) if library else None
     if libc is None or not hasattr(libc, "mallopt"):

@@ -1,9 +1,9 @@
-"""Readings of the paper's secret term (Eqs. 6 and 12), each one small function.
+"""Versions of the paper's secret term (Eqs. 6 and 12), one small function each.
 
 All take log q(class | z) of the adversary, (..., n, classes), the true classes (..., n), and the prior p(y),
-(..., classes), and return what the *encoder minimises* for the secret's sake, weighted by 1 - lambda, one number a run.
-The adversary itself always works on the cross-entropy: it descends it, except under `published`, where it ascends it as
-the paper's appendix prints. `codes` asks no adversary at all: see `graphveil.training.codes`.
+(..., classes), and return the term that the *encoder minimises*, weighted by 1 - lambda, one number per run, (...). The
+loss of the adversary is always the cross-entropy: it descends it, except under `published`, where it ascends it as in
+the paper's appendix. `codes` has no adversary: see `graphveil.training.codes`.
 """
 
 import math
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-LEAST_PROBABILITY = 1e-7
-"""The usual guard of a cross-entropy: a probability below counts as this, and has no gradient."""
+MIN_PROBABILITY = 1e-7
+"""Lower probabilities are clamped to this value and have no gradient, as is usual for a cross-entropy."""
 
 
 def cross_entropy(log_q: Tensor, y: Tensor) -> Tensor:
@@ -22,19 +22,20 @@ def cross_entropy(log_q: Tensor, y: Tensor) -> Tensor:
 
 
 def negative_cross_entropy(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:  # noqa: ARG001 - one signature
-    """E log q(y | z): the first term of vCLUB alone, which is what the paper's derivation keeps.
+    """E log q(y | z): the first term of vCLUB alone, as in the paper's derivation.
 
-    Unbounded below: it rewards an adversary that is confidently wrong, which a fresh attacker simply inverts.
+    It is unbounded below and rewards an adversary that is confidently wrong, which a fresh attacker simply inverts.
     """
     return -cross_entropy(log_q, y)
 
 
-def saturating(log_q: Tensor) -> Tensor:
-    """log q as probabilities with the usual guard have it.
+def clamp_log_probs(log_q: Tensor) -> Tensor:
+    """Clamp log q at log `MIN_PROBABILITY`.
 
-    The paper prints no guard; but without one two players who ascend one loss carry z away, and nothing is kept.
+    The paper does not mention this. But without it, z diverges if both players ascend the same loss, and the utility is
+    lost.
     """
-    return log_q.clamp(min=math.log(LEAST_PROBABILITY))
+    return log_q.clamp(min=math.log(MIN_PROBABILITY))
 
 
 def vclub(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:
@@ -46,22 +47,23 @@ def vclub(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:
 
 
 def prior_divergence(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:  # noqa: ARG001 - one signature
-    """KL(p(y) || q(y | z)): pulls the adversary's output to the prior. Bounded below by 0 and stable."""
+    """KL(p(y) || q(y | z)): pulls the output of the adversary to the prior. It is bounded below by 0 and stable."""
     prior = prior[..., None, :]
     return (prior.xlogy(prior) - prior * log_q).sum(dim=-1).mean(dim=-1)
 
 
 def saturated_cross_entropy(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:
-    """`negative_cross_entropy` of probabilities with the guard."""
-    return negative_cross_entropy(saturating(log_q), y, prior)
+    """`negative_cross_entropy` of clamped probabilities."""
+    return negative_cross_entropy(clamp_log_probs(log_q), y, prior)
 
 
 @dataclass(frozen=True)
 class Objective:
-    """What the encoder minimises for the secret's sake, and what the adversary does.
+    """The secret's term of the encoder, and the direction of the adversary.
 
     Args:
-        adversary_ascends: its own loss, with saturating probabilities.
+        secret_term: A function of (log_q, y, prior) that the encoder minimises.
+        adversary_ascends: Whether the adversary ascends its loss, with clamped probabilities.
     """
 
     secret_term: Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -69,7 +71,7 @@ class Objective:
 
 
 CODES = "codes"
-"""The objective that is none of these: exact information over discrete codes."""
+"""The objective without an adversary: exact information over discrete codes."""
 ADVERSARIAL: Mapping[str, Objective] = {
     "club": Objective(vclub),
     "entropy": Objective(prior_divergence),
@@ -77,4 +79,4 @@ ADVERSARIAL: Mapping[str, Objective] = {
     "published": Objective(saturated_cross_entropy, adversary_ascends=True),
 }
 OBJECTIVES = (CODES, *ADVERSARIAL)
-"""All by name."""
+"""The names of all objectives."""

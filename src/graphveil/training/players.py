@@ -1,4 +1,4 @@
-"""What every training is made of: modules with their optimisers, and named streams of random numbers."""
+"""Players (modules with their optimisers), and named streams of random numbers."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,9 @@ class Streams:
     """Random numbers of a batch of runs by name and step; `clock` holds the present step.
 
     Args:
-        seeds: of the runs. steps: how many there will be.
+        seeds: The seeds of the runs.
+        steps: The number of steps.
+        device: The device.
     """
 
     def __init__(self, seeds: Sequence[int], steps: int, device: torch.device) -> None:
@@ -22,16 +24,25 @@ class Streams:
         self.clock = torch.zeros(1, dtype=torch.long, device=device)
 
     def __call__(self, name: str) -> Noise:
-        """The numbers called `name`."""
+        """Return the random numbers called `name`."""
         return Noise(self.seeds, name, self.steps, self.clock)
 
     def reseed(self, name: str) -> None:
-        """Give torch's global generator, which modules that are not ours draw from, a stream of the step."""
+        """Seed torch's global generator for this step; custom modules draw from it."""
         torch.manual_seed(stream(self.seeds[0], name, int(self.clock)))
 
 
 class Player:
-    """A module with its optimiser, whose dropout draws from streams of the player's name."""
+    """A module with its optimiser; its dropout draws from streams named after the player.
+
+    Args:
+        name: The name of the player.
+        module: The module.
+        streams: The random numbers of the training.
+        lr: The learning rate.
+        clip: The largest gradient norm.
+        weight_decay: The weight decay.
+    """
 
     def __init__(
         self, name: str, module: nn.Module, streams: Streams, lr: float, clip: float, weight_decay: float = 0.0
@@ -47,12 +58,12 @@ class Player:
                 part.noise = streams(f"{name}/{place}")
 
     @property
-    def is_ours(self) -> bool:
-        """Whether it draws only from its streams and works on a batch of runs."""
+    def is_batched(self) -> bool:
+        """Whether the module draws only from its streams and works on a batch of runs."""
         return is_batched(self.module)
 
     def step(self) -> Tensor:
-        """Clip each run's gradient and step; the gradients are consumed and their norms before given back, (runs,)."""
+        """Clip the gradient of each run, step, and clear the gradients; returns the norms before clipping, (runs,)."""
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         norms = [torch.linalg.vector_norm(gradient.reshape(self.runs, -1), dim=1) for gradient in gradients]
         norm: Tensor = torch.linalg.vector_norm(torch.stack(norms), dim=0)
@@ -65,7 +76,7 @@ class Player:
 
 
 def embed(encoder: nn.Module, x: object, adjacency: object) -> Tensor:
-    """z of an encoder, without gradients and without dropout."""
+    """Return z of an encoder, without gradients and without dropout."""
     encoder.eval()
     with torch.no_grad():
         z: Tensor = encoder(x, adjacency)

@@ -1,8 +1,7 @@
 """Calibrated class probabilities of every node, from a plain classifier.
 
-Where a defender may not use the class of a node, or does not know it, a prediction takes its place. The classifier is a
-GCN that the training loop trains without any secret, on four fifths of the known classes; the last fifth selects its
-state and its temperature.
+They replace classes that the defender may not use or does not know. The classifier is a GCN that is trained without a
+secret on four fifths of the known classes; the last fifth selects its state and its temperature.
 """
 
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from graphveil.training.loop import Problem, Training
 from graphveil.training.objectives import ADVERSARIAL
 from graphveil.training.players import Streams
 from graphveil.training.recipes import Recipe
-from graphveil.training.targets import Examples, Links, NodeClasses, Rows, Target, answers
+from graphveil.training.targets import Examples, Links, NodeClasses, Rows, Target, log_probs
 
 CLASSIFIER = Recipe(
     rounds=120,
@@ -36,8 +35,13 @@ CLASSIFIER = Recipe(
 TEMPERATURES = torch.logspace(-1, 1, 41, base=4.0)
 
 
-class Held:
-    """A target that is learned from four fifths of another's training examples and validated on the last fifth."""
+class HeldOutFifth:
+    """A target with four fifths of another's training examples to train on, and the last fifth to validate on.
+
+    Args:
+        target: The other target.
+        seeds: The seeds of the runs.
+    """
 
     metric: Literal["auc", "accuracy"] = "accuracy"
 
@@ -52,22 +56,22 @@ class Held:
         self._train = _chosen(known, order[..., held:] if count > held else order)
 
     def train(self, noise: Noise) -> Examples:  # noqa: ARG002 - the same nodes in every round
-        """Four fifths."""
+        """Return four fifths of the examples."""
         return self._train
 
     def log_probabilities(self, head: nn.Module, rows: Rows) -> Tensor:
-        """log q(class | z) of each example, (..., n, classes)."""
+        """Return log q(class | z) of each example, (..., n, classes)."""
         log_q: Tensor = head(*rows.gathered).log_softmax(dim=-1)
         return log_q
 
 
-def known_classes(problem: Problem, in_channels: int, seeds: list[int]) -> list[Classes]:
-    """The classes of every node, known or predicted, of each secret."""
+def secret_classes(problem: Problem, in_channels: int, seeds: list[int]) -> list[Classes]:
+    """Return the known or predicted classes of every node, for each secret."""
     return [_completed(secret, problem, in_channels, seeds) for secret in problem.secrets]
 
 
-def kept_classes(problem: Problem, in_channels: int, seeds: list[int]) -> Classes | None:
-    """The same of the utility, where it is a class."""
+def utility_classes(problem: Problem, in_channels: int, seeds: list[int]) -> Classes | None:
+    """Return the known or predicted classes of every node for the utility; None if it is links."""
     if isinstance(problem.utility, Links):
         return None
     return _completed(problem.utility, problem, in_channels, seeds)
@@ -80,11 +84,11 @@ def _completed(target: Target, problem: Problem, in_channels: int, seeds: list[i
 
 
 def predict(problem: Problem, target: NodeClasses, in_channels: int, seeds: list[int]) -> Tensor:
-    """p(class) of every node, (..., n, C), calibrated on nodes that the classifier did not learn from."""
-    recipe, held = CLASSIFIER, Held(target, seeds)
+    """Return p(class) of every node, (..., n, C), calibrated on nodes that the classifier was not trained on."""
+    recipe, held = CLASSIFIER, HeldOutFifth(target, seeds)
     device = problem.tradeoff.device
     built = [_built(seed, recipe, in_channels, target.num_classes) for seed in seeds]
-    modules = {part: stack([own[part] for own in built]).to(device) for part in built[0]}
+    modules = {part: stack([of_run[part] for of_run in built]).to(device) for part in built[0]}
     plain = Problem(problem.x, problem.adjacency, held, [], torch.ones_like(problem.tradeoff))
     streams = Streams(seeds, recipe.rounds, device)
     method = Adversarial(plain, modules, ADVERSARIAL["club"], recipe, 0, streams)
@@ -92,14 +96,19 @@ def predict(problem: Problem, target: NodeClasses, in_channels: int, seeds: list
     training.run()
     training.load_state(training.best)
     z, head = method.embed(), method.utility.module
-    temperature = calibration(answers(held, head, z, held.val), held.val.y)
+    temperature = calibration(log_probs(held, head, z, held.val), held.val.y)
     with torch.no_grad():
         logits: Tensor = head(z)
     return (logits / temperature[..., None, None]).softmax(dim=-1)
 
 
 def calibration(log_q: Tensor, y: Tensor) -> Tensor:
-    """The temperature under which the answers are most probable, (...), from (..., n, classes) and (..., n)."""
+    """Return the temperature with the largest likelihood, (...).
+
+    Args:
+        log_q: Log-probabilities, (..., n, classes).
+        y: True classes, (..., n).
+    """
     grid = TEMPERATURES.to(log_q.device).view(-1, *[1] * log_q.dim())
     log_p = (log_q / grid).log_softmax(dim=-1)
     likelihood = log_p.gather(-1, y.expand(len(grid), *y.shape)[..., None]).squeeze(-1).mean(dim=-1)

@@ -1,10 +1,9 @@
-"""A reader that is solved and not stepped, so that it is never behind the encoder; selection asks it.
+"""A probe: an attack that is solved in closed form, so that it never lags behind the encoder. Selection uses it.
 
-An adversary that learns by steps reads what z said some rounds ago. Here the best linear reader of random features f of
-today's z is solved for in closed form. f are the embeddings (of a pair: products, differences, sums, distances) and
-cosines of random projections of them, the features of a Gaussian kernel (Rahimi and Recht, 2007). All of f is
-standardised, so shrinking z hides nothing, and clipped and standardised again, so that neither does sending a few nodes
-far away.
+An adversary that is trained by gradient steps lags some rounds behind z. The probe is a ridge regression on random
+features f of the present z. f are the embeddings (of a pair: products, differences, sums, distances) and cosines of
+their random projections, the features of a Gaussian kernel (Rahimi and Recht, 2007). All of f is standardised, so that
+shrinking z hides nothing, and clipped and standardised again, so that moving a few nodes far away hides nothing either.
 """
 
 import math
@@ -15,39 +14,47 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from graphveil.randomness import Noise
-from graphveil.training.targets import Examples, Rows, Target, judged
+from graphveil.training.targets import Examples, Rows, Target, metric_value
 
-AT_MOST = 4096
-"""Examples looked at in a round."""
+MAX_EXAMPLES = 4096
+"""The largest number of training examples; of more, a sample is used."""
 PROJECTIONS = 256
 SHARPNESS = (0.5, 1.5)
 """Inverse widths of the kernels, from the widest to the narrowest."""
 RIDGE = 0.01
 FARTHEST = 5.0
-"""Deviations from the mean at which an embedding is clipped."""
+"""Embeddings are clipped at this number of standard deviations."""
 
 
 @dataclass(frozen=True)
 class Draws:
-    """The random numbers of one training: which examples are looked at, and through which projections."""
+    """The random numbers of the probes of one training: of the sample of examples, and of the projections."""
 
     examples: Noise
     projections: Noise
 
 
 def probe(target: Target, z: Tensor, train: Examples, val: Examples, draws: Draws) -> Tensor:
-    """The reading, on the validation part, of a reader solved on the training part: AUC or accuracy, (...)."""
+    """Fit a probe on training examples and return its validation AUC or accuracy, (...).
+
+    Args:
+        target: The target to predict.
+        z: (..., nodes, channels).
+        train: The training examples.
+        val: The validation examples.
+        draws: The random numbers.
+    """
     with torch.no_grad():
         rows = Rows(z, _sample(train, draws.examples))
-        lens = _Lens(rows, draws.projections)
-        f, y = lens(rows), _classes(target, rows.examples.y)
+        transform = _RandomFeatures(rows, draws.projections)
+        f, y = transform(rows), _classes(target, rows.examples.y)
         weights = torch.cholesky_solve(_mean_product(f, y), _root(_mean_product(f, f), _ridge(f)))
-        centred = lens(Rows(z, val)) - f.mean(dim=-2, keepdim=True)
-        return judged(target, centred @ weights + target.prior[..., None, :], val.y)
+        centred = transform(Rows(z, val)) - f.mean(dim=-2, keepdim=True)
+        return metric_value(target, centred @ weights + target.prior[..., None, :], val.y)
 
 
-class _Lens:
-    """Random features of embeddings, standardised by the rows that it was made from."""
+class _RandomFeatures:
+    """Random features of embeddings, standardised by the moments of the rows that it was built from."""
 
     def __init__(self, rows: Rows, projections: Noise) -> None:
         self._of_z = _moments(torch.cat(rows.gathered, dim=-2))
@@ -57,7 +64,7 @@ class _Lens:
         drawn = projections.normal((channels + 1) * PROJECTIONS).view(shape).to(rows.z.dtype)
         sharpness = torch.linspace(*SHARPNESS, PROJECTIONS, dtype=drawn.dtype, device=drawn.device)
         self._directions = drawn[..., :-1, :] * sharpness / math.sqrt(channels)
-        self._phases = drawn[..., -1:, :] * 10  # so wide a normal is uniform on the circle
+        self._phases = drawn[..., -1:, :] * 10  # a normal distribution this wide is uniform on the circle
 
     def __call__(self, rows: Rows) -> Tensor:
         """(..., n, features)."""
@@ -77,10 +84,10 @@ class _Lens:
 
 def _sample(examples: Examples, noise: Noise) -> Examples:
     count = examples.y.size(-1)
-    if count <= AT_MOST:
+    if count <= MAX_EXAMPLES:
         return examples
-    chosen = noise.ascending_integers(count, AT_MOST).view(*examples.y.shape[:-1], AT_MOST)
-    index = examples.index.gather(-1, chosen.expand(*examples.index.shape[:-1], AT_MOST))
+    chosen = noise.ascending_integers(count, MAX_EXAMPLES).view(*examples.y.shape[:-1], MAX_EXAMPLES)
+    index = examples.index.gather(-1, chosen.expand(*examples.index.shape[:-1], MAX_EXAMPLES))
     return Examples(index, examples.y.gather(-1, chosen))
 
 
@@ -89,18 +96,18 @@ def _classes(target: Target, y: Tensor) -> Tensor:
 
 
 def _ridge(f: Tensor) -> float:
-    """More where there are fewer examples than features, any of which could then be explained."""
+    """The ridge, larger if there are fewer examples than features, which would then fit anything."""
     return RIDGE + max(0.0, f.size(-1) / f.size(-2) - 1)
 
 
 def _moments(x: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Mean and deviation of x, and again of what is left after clipping: a single far row would decide the first."""
-    found = []
+    """Mean and deviation of x, and again after clipping, twice: a single outlier would dominate the first."""
+    moments = []
     for _ in range(3):
         mean = x.mean(dim=-2, keepdim=True)
-        found.append((mean, ((x - mean).square().mean(dim=-2, keepdim=True) + 1e-8).sqrt()))
-        x = _standardised(x, found[-1:])
-    return found
+        moments.append((mean, ((x - mean).square().mean(dim=-2, keepdim=True) + 1e-8).sqrt()))
+        x = _standardised(x, moments[-1:])
+    return moments
 
 
 def _standardised(x: Tensor, moments: list[tuple[Tensor, Tensor]]) -> Tensor:
@@ -114,7 +121,7 @@ def _mean_product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _root(covariance: Tensor, added: float) -> Tensor:
-    """The Cholesky factor, without a look at whether it succeeded: a GPU could not replay that."""
+    """The Cholesky factor, without a check for success, which a GPU could not replay."""
     eye = torch.eye(covariance.size(-1), dtype=covariance.dtype, device=covariance.device)
     root: Tensor = torch.linalg.cholesky_ex(covariance + added * eye).L
     return root

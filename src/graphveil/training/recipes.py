@@ -1,4 +1,4 @@
-"""How to train: every number that decides a result, in one visible place."""
+"""Hyperparameters of a training and their defaults."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,42 +12,51 @@ from graphveil.training.inputs import SCALINGS
 from graphveil.training.objectives import CODES
 
 TEACHERS = {"gcn": 3, "gat": 3, "hgcn": 1}
-"""Encoders that teach a student where links are hidden: two were worth half a point to a point on tuning splits. HGCN
-takes three times as long as the others."""
-MOST_CODES = 1024
-"""Tables of codes have as many rows and columns as there are codes."""
+"""How many encoders teach a student if links are hidden. On tuning splits, two more were worth half a point to a point.
+HGCN takes three times as long as the others."""
+MAX_CODES = 1024
+"""The largest number of codes, since tables of codes have as many rows and columns."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Sizes, rates and lengths of one training.
+    """The hyperparameters of one training.
 
     Args:
         rounds: T of Algorithms 1 and 2.
-        inner_steps: I, the encoder steps a round on the same examples.
-        lr_utility, lr_adversary, lr_encoder: lr_1, lr_2, lr_3.
-        hidden_channels, out_channels, dropout: of the encoder; `encoder_options` are passed on to it as well.
-        head: the utility's head.
-        weight_decay: on the encoder's weights.
-        clip: largest gradient norm of any of the three players.
-        scaling: of each node's features: "sum" divides them by their sum, if none is negative; "length" makes them a
-            vector of Euclidean length 4, if they are 16 or more; "none" leaves them as they are.
-        patience: rounds without a better validation score before stopping.
-        warmup: rounds before the first may be selected when something is hidden; the adversary is still naive then.
-        evaluate_every: rounds between two looks at the validation part.
-        deterministic: on a GPU take only kernels that repeat themselves bit for bit, at some cost; a CPU always does.
-        code_groups, code_size: of `codes`: how many groups of how many values make a code; a size of None is chosen
-            from the numbers of nodes and classes.
-        code_scale, code_degree: of `codes`: what logits are multiplied by, and whether a node's number of links counts
-            in them; with fewer than 100 codes it never does.
-        edge_dropout: of `codes`: the share of the links that messages do not pass along in a round.
-        secret_weight: of `codes`: what a nat of a secret costs in nats of the utility, at a trade-off of 1/2; it is
-            raised from `first_weight` over `ramp` rounds.
-        leak_limit: of `codes`: how far the best rule from code to class may lie above guessing, at a trade-off of 1/2.
-            States within it are selected first, and codes are merged until it holds.
-        teachers, student_channels, crossfit, link_weight: of `codes` where links are hidden: how many encoders, each
-            from weights of its own, teach the student together, its width, the share of cross-fitted answers, and what
-            a nat about links beyond classes costs at least; see `graphveil.training.distil`.
+        inner_steps: I, the steps of the encoder in a round on the same examples.
+        lr_utility: lr_1, the learning rate of the utility head.
+        lr_adversary: lr_2, the learning rate of the adversary.
+        lr_encoder: lr_3, the learning rate of the encoder.
+        hidden_channels: The hidden width of the encoder.
+        out_channels: The number of columns of z.
+        dropout: The dropout of the encoder.
+        encoder_options: Other arguments of the encoder.
+        head: The head of the utility: "bilinear", "fermi-dirac" or "pair-mlp" for links, "linear" or "mlp" for classes.
+        weight_decay: The weight decay of the encoder.
+        clip: The largest gradient norm of every player.
+        scaling: The scaling of each node's features: "sum" divides them by their sum, if none is negative; "length"
+            scales them to the Euclidean length 4, if there are at least 16; "none" does not change them.
+        patience: Rounds without a better validation score before stopping.
+        warmup: Rounds before the first that may be selected if something is hidden, since the adversary is still weak.
+        evaluate_every: Rounds between two evaluations on the validation part.
+        deterministic: Whether to use only deterministic kernels on a GPU, at some cost; a CPU always does.
+        code_groups: For `codes`: how many groups of values a code has.
+        code_size: For `codes`: how many values a group has; None chooses it by the numbers of nodes and classes.
+        code_scale: For `codes`: the scale of the logits.
+        code_degree: For `codes`: whether the degree of a node affects its code; with fewer than 100 codes it does not.
+        edge_dropout: For `codes`: the share of links that are dropped from message passing in a round.
+        secret_weight: For `codes`: the weight of a secret's information relative to that of the utility, at a trade-off
+            of 1/2.
+        first_weight: For `codes`: the initial weight of a secret, which is raised to `secret_weight`.
+        ramp: For `codes`: the number of rounds over which it is raised.
+        leak_limit: For `codes`: how far the best rule from code to class may be above chance level, at a trade-off of
+            1/2. States within it are selected first, and codes are merged until it holds.
+        teachers: For `codes` that hide links: how many encoders, with different initial weights, teach the student; see
+            `graphveil.training.distil`.
+        student_channels: For `codes` that hide links: the width of the student.
+        crossfit: For `codes` that hide links: the weight of cross-fitted predictions.
+        link_weight: For `codes` that hide links: the smallest weight of the information about links beyond classes.
     """
 
     rounds: int = 300
@@ -97,28 +106,35 @@ class Recipe:
             _positive(name, getattr(self, name), whole=False)
         for name in ("dropout", "edge_dropout"):
             if not 0 <= getattr(self, name) < 1:
-                raise GraphveilError(f"{name}={getattr(self, name)}: expected a number from 0 to 1, and below 1.")
+                raise GraphveilError(f"{name}={getattr(self, name)}: expected a number of at least 0 and below 1.")
         if self.scaling not in SCALINGS:
             raise unknown("scaling", self.scaling, SCALINGS)
-        if self.code_size is not None and not 2 <= self.code_size**self.code_groups <= MOST_CODES:
+        if self.code_size is not None and not 2 <= self.code_size**self.code_groups <= MAX_CODES:
             raise GraphveilError(
                 f"code_size={self.code_size} and code_groups={self.code_groups} make"
-                f" {self.code_size**self.code_groups:,} codes: expected 2 to {MOST_CODES:,}."
+                f" {self.code_size**self.code_groups:,} codes: expected 2 to {MAX_CODES:,}."
             )
         for name in ("weight_decay", "warmup", "ramp", "leak_limit", "crossfit", "link_weight"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise GraphveilError(f"{name}={getattr(self, name)}: expected a number of at least 0.")
 
     def but(self, **changes: Any) -> "Recipe":
-        """A copy with some numbers changed; an unknown name is refused."""
+        """Return a copy with some fields changed.
+
+        Args:
+            **changes: The new values of the fields.
+
+        Raises:
+            GraphveilError: If a recipe has no such field, or a value is invalid.
+        """
         known = [f.name for f in fields(self)]
         for name in changes:
             if name not in known:
-                raise GraphveilError(f"a recipe has no {name!r}: it has {', '.join(known)}.")
+                raise GraphveilError(f"a recipe has no {name!r}: choose one of {', '.join(known)}.")
         return replace(self, **changes)
 
     def parsed(self, settings: list[str]) -> "Recipe":
-        """A copy with `name=value` texts of the command line put in, each read as the type it replaces."""
+        """Return a copy with settings of the command line, such as "rounds=500", parsed by the type of the field."""
         changes: dict[str, Any] = {}
         for setting in settings:
             name, equals, text = setting.partition("=")
@@ -133,19 +149,20 @@ class Recipe:
                 ]
                 if name not in known:
                     raise unknown("setting", name, known) from error
-                raise GraphveilError(f"{setting!r} cannot be read: {name} is {_KINDS[kind]}.") from error
+                raise GraphveilError(f"{setting!r} is invalid: {name} is {_KINDS[kind]}.") from error
         return self.but(**changes)
 
 
 @dataclass(frozen=True)
 class Adversary:
-    """The attacker that is trained along.
+    """The adversary that is trained jointly with the encoder.
 
     Args:
-        head: its capacity: "linear" or "bilinear" as in the paper, "mlp" or "pair-mlp", a class or an instance;
-            None takes the MLP of the secret's kind.
-        steps: its steps for each step of the encoder.
-        knows: "few" gives it 20 nodes a class as in the paper, "all" every node outside validation and test.
+        head: Its model: "linear" or "bilinear" as in the paper, "mlp" or "pair-mlp", a class or an instance; None uses
+            the MLP for the kind of the secret.
+        steps: Its steps for each step of the encoder.
+        knows: The nodes whose secret it learns from: "few" (20 per class, as in the paper) or "all" (all nodes except
+            validation and test).
     """
 
     head: Spec | None = None
@@ -155,7 +172,7 @@ class Adversary:
     def __post_init__(self) -> None:
         _positive("adversary steps", self.steps, whole=True)
         if self.knows not in ("few", "all"):
-            raise GraphveilError(f"the adversary knows {self.knows!r}: expected 'few' or 'all'.")
+            raise GraphveilError(f"knows is {self.knows!r}: expected 'few' or 'all'.")
 
 
 def _parse_bool(text: str) -> bool:
@@ -173,10 +190,10 @@ def _positive(name: str, value: float, whole: bool) -> None:
         )
 
 
-# Found by random search on splits that no result is reported on (seeds 100 and up), selected on validation. What
-# decided: rows of length 4 generalise better than rows that sum to 1, except under a distance decoder, and as well as
-# raw word counts, which fail on graphs whose rows are long; and with 20 labels a class, strong dropout and smoothing
-# along the links are worth one to two points.
+# Found by random search on splits that no result is reported on (seeds 100 and up), selected on validation. Rows of
+# length 4 generalise better than rows that sum to 1, except with a distance decoder, and as well as raw word counts,
+# which fail on graphs with long rows. With 20 labels per class, strong dropout and smoothing along links are worth one
+# to two points.
 _LINKS = Recipe(
     lr_encoder=0.005,
     hidden_channels=64,
@@ -222,11 +239,11 @@ RECIPES: Mapping[tuple[str, str], Recipe] = {
         patience=60,
     ),
 }
-"""By kind of utility and encoder; an encoder of your own starts from GCN's."""
+"""The recipes by kind of utility and encoder; your own encoder gets GCN's."""
 
-# Found likewise. What decided: without the degree's term codes of Pubmed lost five points; half the secret's weight was
-# worth one to two points on every graph, now that links count only beyond classes; attention wants smaller steps than
-# the others, to lose fewer links, and some smoothing along them.
+# Found in the same way. Without the degree, codes of Pubmed lost five points. Half the secret's weight was worth one to
+# two points on every graph, since links count only beyond classes. GAT needs a smaller learning rate, less edge dropout
+# and some smoothing.
 _CODES = Recipe(
     rounds=800,
     lr_encoder=0.02,
@@ -250,11 +267,18 @@ CODE_RECIPES: Mapping[str, Recipe] = {
     ),
     "hgcn": _CODES.but(code_scale=5.0),
 }
-"""By encoder, for codes that keep links or a class and hide classes."""
+"""The recipes by encoder, for codes that keep links or a class and hide classes."""
 
 
 def default_recipe(utility: str, encoder: Spec, objective: str, secrets: Sequence[str] = ("labels",)) -> Recipe:
-    """The recipe of what is kept, what is hidden, and how."""
+    """Return the default recipe.
+
+    Args:
+        utility: The target to keep.
+        encoder: The encoder.
+        objective: The objective.
+        secrets: The targets to hide.
+    """
     by_codes = objective == CODES and "links" not in secrets
     kind = "links" if utility == "links" else "classes"
     recipes = CODE_RECIPES if by_codes else {name: RECIPES[kind, name] for name in ENCODERS}

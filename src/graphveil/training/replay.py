@@ -1,7 +1,7 @@
-"""Recording a function's work on a GPU once, and replaying it without Python.
+"""Record the work of a function on a GPU once, and replay it without Python.
 
 A round on a small graph is hundreds of kernels of a few microseconds each, and launching them one by one takes longer
-than they run. A CUDA graph launches all of them at once.
+than running them. A CUDA graph launches all of them at once.
 """
 
 import gc
@@ -10,11 +10,11 @@ from collections.abc import Callable
 import torch
 
 WARM_UP = 3
-"""Calls before recording; in them, libraries and optimisers allocate what they keep."""
+"""Calls before recording, in which libraries and optimisers allocate their state."""
 
 
 def recorded(function: Callable[[], None], device: torch.device) -> Callable[[], None]:
-    """The function for many calls: recorded on a GPU, as it is elsewhere."""
+    """Return a function for many calls: recorded on a GPU, unchanged on a CPU."""
     return Replay(function, device) if device.type == "cuda" else function
 
 
@@ -23,12 +23,12 @@ class Replay:
 
     def __init__(self, function: Callable[[], None], device: torch.device) -> None:
         self._function, self._device = function, device
-        self._stream = torch.cuda.Stream(device)  # recording wants a stream that is not the default one
+        self._stream = torch.cuda.Stream(device)  # recording needs a stream other than the default one
         self._calls = 0
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def __call__(self) -> None:
-        """Do once what the function does."""
+        """Call the function, or replay its recording."""
         with torch.cuda.device(self._device):
             if self._calls < WARM_UP:
                 self._warm_up()

@@ -1,4 +1,4 @@
-"""What is left of the utility on the test part, and what the readers that belong to a training read there."""
+"""Test values of the utility and of a training's own attacks: its joint adversaries, or rules counted on codes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,15 +9,21 @@ from torch import Tensor, nn
 from graphveil.models.codes import CodeBook
 from graphveil.training.counts import code_shares, link_scores, pair_scores, rule_accuracy
 from graphveil.training.history import numbered
-from graphveil.training.targets import Links, NodeClasses, Target, answers, auc, guessing, judged, reading
+from graphveil.training.targets import Links, NodeClasses, Target, auc, chance_level, evaluate, log_probs, metric_value
 
 
 @dataclass(frozen=True)
 class Joint:
-    """What the adversary that was trained along, or a rule counted on codes, reads of a secret; guessing has `chance`.
+    """The test value of a training's own attack on a secret.
 
-    `rounded` ranks pairs by float32 probabilities, as an AUC is usually computed, and not by logits. The two differ
-    where the adversary is so sure of itself that its probabilities are all 0 or 1: ties are half right.
+    Args:
+        secret: The name of the secret.
+        metric: "accuracy" or "auc".
+        value: The accuracy or AUC.
+        rounded: The AUC by float32 probabilities instead of logits, as is usual. It differs if the adversary is so
+            confident that its probabilities round to 0 or 1, since ties count half.
+        chance: The chance level.
+        reader: "joint adversary", or "counted rule" for codes.
     """
 
     secret: str
@@ -28,14 +34,20 @@ class Joint:
     reader: str = "joint adversary"
 
     def __str__(self) -> str:
-        return f"the {self.reader} reads {self.value:.2%} {self.metric} of {self.secret} (guessing: {self.chance:.2%})"
+        return f"{self.reader} on {self.secret} {self.value:.2%} {self.metric} (chance {self.chance:.2%})"
 
 
 @dataclass(frozen=True)
 class Score:
-    """Readings on the test part: how much of the utility is left, and what the jointly trained adversaries read.
+    """Test values of the utility and of the training's own attacks.
 
-    They were trained against this very encoder, so their readings are *not* what a fresh attacker would read.
+    A joint adversary was trained against this encoder, so a fresh attack may be stronger: use `audit`.
+
+    Args:
+        utility: The accuracy or AUC of the utility.
+        utility_metric: "accuracy" or "auc".
+        utility_chance: Its chance level.
+        secrets: The attack on each secret.
     """
 
     utility: float
@@ -48,39 +60,46 @@ class Score:
 
 
 def score(z: Tensor, heads: Mapping[str, nn.Module], utility: Target, secrets: Mapping[str, Target]) -> Score:
-    """Readings of embeddings by the heads of one run.
+    """Evaluate the heads of one run on the test part.
 
     Args:
-        secrets: by name, in the order of their adversaries.
+        z: (num_nodes, channels).
+        heads: The heads "utility" and "adversary", "adversary-2", ...
+        utility: The target to keep.
+        secrets: The targets to hide by name, in the order of their adversaries.
     """
     joint = [
         _joint(name, secret, z, heads[numbered("adversary", number)])
         for number, (name, secret) in enumerate(secrets.items())
     ]
     return Score(
-        utility=float(reading(utility, heads["utility"], z, utility.test)),
+        utility=float(evaluate(utility, heads["utility"], z, utility.test)),
         utility_metric=utility.metric,
-        utility_chance=float(guessing(utility, utility.test)),
+        utility_chance=float(chance_level(utility, utility.test)),
         secrets=tuple(joint),
     )
 
 
 def score_codes(codes: Tensor, book: CodeBook, utility: Target, secrets: Mapping[str, Target]) -> Score:
-    """Readings of released codes: the utility by products, or by the largest entries, of their rows.
+    """Evaluate released codes on the test part.
 
-    A secret is read by a rule that is counted on what the defender knows: no adversary was trained along.
+    Links are predicted by signed products of rows, and classes by the largest entry of a row. A secret is predicted by
+    a rule that is counted on the nodes or links that the defender knows.
 
     Args:
         codes: (n,).
+        book: The code book.
+        utility: The target to keep.
+        secrets: The targets to hide by name.
     """
     z, test = book.rows[codes], utility.test
     if isinstance(utility, Links):
-        one, other = test.index
-        value = float(auc((z[one] * book.signs * z[other]).sum(dim=-1), test.y))
+        u, v = test.index
+        value = float(auc((z[u] * book.signs * z[v]).sum(dim=-1), test.y))
     else:
         value = float((z[test.index].argmax(dim=-1) == test.y).double().mean())
     counted = [_counted(name, secret, codes, len(book.rows)) for name, secret in secrets.items()]
-    return Score(value, utility.metric, float(guessing(utility, test)), tuple(counted))
+    return Score(value, utility.metric, float(chance_level(utility, test)), tuple(counted))
 
 
 def _counted(name: str, secret: Target, codes: Tensor, num_codes: int) -> Joint:
@@ -88,15 +107,15 @@ def _counted(name: str, secret: Target, codes: Tensor, num_codes: int) -> Joint:
         value = float(rule_accuracy(codes, secret, secret.test, num_codes))
     else:
         assert isinstance(secret, Links)
-        one, other = codes[secret.links]
-        table = torch.bincount(one * num_codes + other, minlength=num_codes**2).view(num_codes, num_codes).double()
+        u, v = codes[secret.links]
+        table = torch.bincount(u * num_codes + v, minlength=num_codes**2).view(num_codes, num_codes).double()
         scores = link_scores((table + table.T) / table.sum() / 2, code_shares(codes, num_codes))
         value = float(auc(pair_scores(scores, codes, secret.test), secret.test.y))
-    return Joint(name, secret.metric, value, value, float(guessing(secret, secret.test)), "counted rule")
+    return Joint(name, secret.metric, value, value, float(chance_level(secret, secret.test)), "counted rule")
 
 
 def _joint(name: str, secret: Target, z: Tensor, adversary: nn.Module) -> Joint:
-    told = answers(secret, adversary, z, secret.test)
-    value = float(judged(secret, told, secret.test.y))
-    rounded = float(auc(told[:, 1].exp(), secret.test.y)) if secret.metric == "auc" else value
-    return Joint(name, secret.metric, value, rounded, float(guessing(secret, secret.test)))
+    log_q = log_probs(secret, adversary, z, secret.test)
+    value = float(metric_value(secret, log_q, secret.test.y))
+    rounded = float(auc(log_q[:, 1].exp(), secret.test.y)) if secret.metric == "auc" else value
+    return Joint(name, secret.metric, value, rounded, float(chance_level(secret, secret.test)))

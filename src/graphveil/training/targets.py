@@ -1,11 +1,10 @@
-"""The one idea: predict a target from embeddings.
+"""Targets: what is predicted from embeddings, with its examples, predictions and metric.
 
-The utility head, the training adversary and every attack do the same act on the same noun. A `Target` says where its
-examples come from, how a head reads them, and how a reading is scored. Both of the paper's problems, and any node
-attribute as a secret, are then two targets and a trade-off.
+The utility head, the training adversary and every attack predict a target. Both of the paper's problems, and those with
+any node attribute as a secret, are then a utility, secrets and a trade-off.
 
-A target is of one run, or of a batch of runs on one graph, each with its own split. Then every tensor has a leading
-dimension of runs, and node numbers count on from run to run, as the rows of the stacked embeddings do.
+A target belongs to one run, or to a batch of runs on one graph, each with its own split. In a batch, every tensor has a
+leading dimension of runs, and nodes are numbered through all runs, as the rows of the stacked embeddings are.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +30,12 @@ from graphveil.randomness import Noise
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """What is asked and its answer: nodes (..., n) or pairs (2, ..., n), and their classes (..., n)."""
+    """Examples of a target.
+
+    Args:
+        index: Nodes (..., n) or pairs (2, ..., n).
+        y: Their classes, (..., n).
+    """
 
     index: Tensor
     y: Tensor
@@ -39,7 +43,12 @@ class Examples:
 
 @dataclass(frozen=True, eq=False)
 class PairExamples(Examples):
-    """Pairs, links first, in ascending order of their codes within links and non-links."""
+    """Pairs, links first, in ascending order of their codes within links and within non-links.
+
+    Args:
+        links: The links as a sparse pattern.
+        nonlinks: The non-links as a sparse pattern.
+    """
 
     links: Pattern
     nonlinks: Pattern
@@ -47,10 +56,11 @@ class PairExamples(Examples):
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What a head reads: embeddings at nodes, or at both ends of pairs, gathered when first asked for.
+    """The input of a head: embeddings of nodes, or of both ends of pairs, gathered on first use.
 
     Args:
         z: (..., nodes, channels).
+        examples: The nodes or pairs.
     """
 
     z: Tensor
@@ -58,20 +68,21 @@ class Rows:
 
     @cached_property
     def gathered(self) -> tuple[Tensor, ...]:
-        """The rows of z at the nodes, or at either end of the pairs, each (..., n, channels)."""
+        """The rows of z of the nodes, or of both ends of the pairs, (..., n, channels) each."""
         index = self.examples.index
         return ends(self.z, index if index.dim() > self.examples.y.dim() else index[None])
 
 
 class Target(Protocol):
-    """Something that embeddings may or may not tell.
+    """Something to predict from embeddings.
 
     Attributes:
         name: "links", "labels" or a node attribute.
         metric: "auc" or "accuracy", both in [0, 1].
-        num_classes: how many answers there are.
-        prior: the share of each class among the training examples, (..., classes).
-        val, test: the held-out examples.
+        num_classes: The number of classes.
+        prior: The share of each class among the training examples, (..., classes).
+        val: The validation examples.
+        test: The test examples.
     """
 
     name: str
@@ -82,14 +93,19 @@ class Target(Protocol):
     test: Examples
 
     def train(self, noise: Noise) -> Examples:
-        """The examples of one round."""
+        """Return the training examples of one round."""
 
     def log_probabilities(self, head: nn.Module, rows: Rows) -> Tensor:
-        """log q(class | z) of each example, (..., n, classes)."""
+        """Return log q(class | z) of each example, (..., n, classes)."""
 
 
 class Links:
-    """Is there a link between two nodes? As many fresh non-links as links in every round."""
+    """Whether two nodes are linked. Every round has as many fresh non-links as links.
+
+    Args:
+        splits: The split of each run.
+        device: The device.
+    """
 
     name = "links"
     metric: Literal["auc", "accuracy"] = "auc"
@@ -120,7 +136,7 @@ class Links:
         return self._examples(self.links, nonlinks, self._link_pattern)
 
     def sampled_links(self, noise: Noise, at_most: int) -> tuple[Tensor, Pattern]:
-        """The training links, (2, ..., n), and their pattern among all pairs; of more than `at_most` a fresh sample."""
+        """Return the training links, (2, ..., n), or a fresh sample of `at_most`, and their sparse pattern."""
         count = self.links.size(-1)
         if count <= at_most:
             return self.links, self._link_pattern
@@ -147,15 +163,19 @@ class Links:
         )
 
     def _pattern(self, pairs: Tensor) -> Pattern:
-        """Pairs in ascending order of their codes are in the order of their second ends."""
+        """The sparse pattern of pairs in ascending order of their codes, and so of their second ends."""
         return Pattern.from_rows(pairs[1].flatten(), pairs[0].flatten(), (self._num_rows, self._num_rows))
 
 
 class NodeClasses:
-    """Which class does a node have? The classes are the graph's labels or any node attribute.
+    """The class of a node: the labels of the graph or a node attribute.
 
     Args:
-        train_nodes: the nodes whose class may be learned from; unknown ones are left out.
+        name: "labels" or a node attribute.
+        graph: The graph.
+        splits: The split of each run.
+        train_nodes: The nodes to train on; those of unknown class are excluded.
+        device: The device.
     """
 
     metric: Literal["auc", "accuracy"] = "accuracy"
@@ -173,19 +193,19 @@ class NodeClasses:
         self.num_classes = int(y.max()) + 1
         first_row = _first_rows(splits)
 
-        def known(verb: str, part: Callable[[Split], Tensor]) -> Examples:
+        def known(part_name: str, part: Callable[[Split], Tensor]) -> Examples:
             nodes = [part(split)[y[part(split)] != UNKNOWN] for split in splits]
             if any(len(part) == 0 for part in nodes):
-                raise GraphveilError(f"{name!r} is known for none of the nodes to {verb} on: fill in more values.")
+                raise GraphveilError(f"{name!r} is known for none of the {part_name} nodes: add values.")
             index = _stack(nodes)
             return Examples((index + first_row).to(device), y[index].to(device))
 
-        self.train_examples = known("train", train_nodes)
-        self.val = known("validate", lambda split: split.val_nodes)
+        self.train_examples = known("training", train_nodes)
+        self.val = known("validation", lambda split: split.val_nodes)
         self.test = known("test", lambda split: split.test_nodes)
         self.prior = _class_shares(self.train_examples.y, self.num_classes)
         if self.num_classes < 2 or bool(((self.prior > 0).sum(dim=-1) < 2).any()):
-            raise GraphveilError(f"{name!r} has one class only among the nodes to train on: nothing can be learned.")
+            raise GraphveilError(f"{name!r} has only one class among the training nodes: a target needs at least two.")
 
     def train(self, noise: Noise) -> Examples:  # noqa: ARG002 - the same nodes in every round
         return self.train_examples
@@ -195,24 +215,24 @@ class NodeClasses:
 
 
 def utility_target(name: str, graph: Data, splits: Sequence[Split], device: torch.device) -> Target:
-    """The target to keep: learned from the splits' training parts."""
+    """Return the target to keep, which is learned from the training parts of the splits."""
     if name != "links":
         return class_utility(name, graph, splits, device)
     if any(split.message_edges != "train" for split in splits):
         raise GraphveilError(
-            "links are the utility, but this split passes messages along the links it is scored on:"
+            "links are the utility, but this split passes messages along validation and test links:"
             ' use message_edges="train".'
         )
     return Links(splits, device)
 
 
 def class_utility(name: str, graph: Data, splits: Sequence[Split], device: torch.device) -> NodeClasses:
-    """A class to keep."""
+    """Return a class to keep."""
     return NodeClasses(name, graph, splits, lambda split: split.train_nodes, device)
 
 
 def secret_target(name: str, graph: Data, splits: Sequence[Split], knows: Knowledge, device: torch.device) -> Target:
-    """The target to hide: the adversary learns it from what the defender may use."""
+    """Return a target to hide, which the adversary learns from the nodes or links that the defender may use."""
     if name == "links":
         return Links(splits, device)
     return class_secret(name, graph, splits, knows, device)
@@ -221,17 +241,24 @@ def secret_target(name: str, graph: Data, splits: Sequence[Split], knows: Knowle
 def class_secret(
     name: str, graph: Data, splits: Sequence[Split], knows: Knowledge, device: torch.device
 ) -> NodeClasses:
-    """A class to hide."""
+    """Return a class to hide."""
     return NodeClasses(name, graph, splits, lambda split: split.defender_nodes(knows), device)
 
 
-def reading(target: Target, head: nn.Module, z: Tensor, examples: Examples) -> Tensor:
-    """How well a head reads the target from z: AUC or accuracy, (...); NaN where z is not finite."""
-    return judged(target, answers(target, head, z, examples), examples.y)
+def evaluate(target: Target, head: nn.Module, z: Tensor, examples: Examples) -> Tensor:
+    """Return the AUC or accuracy of a head on examples, (...); NaN if z is not finite.
+
+    Args:
+        target: The target.
+        head: The head.
+        z: (..., nodes, channels).
+        examples: The examples.
+    """
+    return metric_value(target, log_probs(target, head, z, examples), examples.y)
 
 
-def answers(target: Target, head: nn.Module, z: Tensor, examples: Examples) -> Tensor:
-    """log q(class | z) of each example, (..., n, classes), without gradients and without dropout."""
+def log_probs(target: Target, head: nn.Module, z: Tensor, examples: Examples) -> Tensor:
+    """Return log q(class | z) of each example, (..., n, classes), without gradients and without dropout."""
     was_training = head.training
     head.eval()
     with torch.no_grad():
@@ -240,8 +267,14 @@ def answers(target: Target, head: nn.Module, z: Tensor, examples: Examples) -> T
     return log_q
 
 
-def judged(target: Target, scores: Tensor, y: Tensor) -> Tensor:
-    """AUC or accuracy, (...), of a score for each class, (..., n, classes); NaN where one is not finite."""
+def metric_value(target: Target, scores: Tensor, y: Tensor) -> Tensor:
+    """Return the AUC or accuracy, (...); NaN if a score is not finite.
+
+    Args:
+        target: The target, which defines the metric.
+        scores: A score for each class, (..., n, classes).
+        y: The true classes, (..., n).
+    """
     if target.metric == "auc":
         value = auc(scores[..., 1] - scores[..., 0], y)
     else:
@@ -250,7 +283,12 @@ def judged(target: Target, scores: Tensor, y: Tensor) -> Tensor:
 
 
 def auc(score: Tensor, y: Tensor) -> Tensor:
-    """The share of (link, non-link) pairs in the right order, ties counted half, (...) from two (..., n)."""
+    """Return the AUC, (...): the share of (link, non-link) pairs in the right order, where ties count half.
+
+    Args:
+        score: (..., n).
+        y: 1 for links and 0 for non-links, (..., n).
+    """
     ascending = score.sort(dim=-1).values
     before, until = (torch.searchsorted(ascending, score.contiguous(), right=right) for right in (False, True))
     rank = (before + until + 1).double() / 2
@@ -259,8 +297,8 @@ def auc(score: Tensor, y: Tensor) -> Tensor:
     return beaten / (links * (y.size(-1) - links))
 
 
-def guessing(target: Target, examples: Examples) -> Tensor:
-    """What guessing without looking reads: .5 AUC, or the share of the largest class, (...)."""
+def chance_level(target: Target, examples: Examples) -> Tensor:
+    """Return the value of guessing, (...): an AUC of 0.5, or the share of the largest class."""
     if target.metric == "auc":
         return torch.full(examples.y.shape[:-1], 0.5, dtype=torch.float64, device=examples.y.device)
     return _class_shares(examples.y, target.num_classes).double().amax(dim=-1)
@@ -271,12 +309,12 @@ def _class_shares(y: Tensor, num_classes: int) -> Tensor:
 
 
 def _stack(parts: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """The parts of a batch along a dimension of runs; a single one is given back as it is."""
+    """Stack the parts of a batch along a dimension of runs; a single part is returned unchanged."""
     return parts[0] if len(parts) == 1 else torch.stack(list(parts), dim)
 
 
 def _first_rows(splits: Sequence[Split]) -> Tensor:
-    """Where each run's nodes begin in the stacked embeddings: 0, or (runs, 1)."""
+    """The first row of each run in the stacked embeddings: 0, or (runs, 1)."""
     if len(splits) == 1:
         return torch.zeros((), dtype=torch.long)
     return torch.arange(len(splits))[:, None] * splits[0].num_nodes

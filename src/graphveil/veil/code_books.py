@@ -24,7 +24,7 @@ from graphveil.training.counts import allowed_gain, hidden_counts
 from graphveil.training.distil import Lesson, distil
 from graphveil.training.inputs import adjacency, features, pick_device
 from graphveil.training.loop import Problem
-from graphveil.training.prediction import calibration, known_classes
+from graphveil.training.prediction import calibration, secret_classes
 from graphveil.training.targets import class_secret, class_utility, utility_target
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _other_secrets(veil: "Veil", graph: Data, split: Split) -> list[Tensor]:
         secrets=[class_secret(name, graph, [split], veil.adversary.knows, device) for name in names],
         tradeoff=torch.tensor(veil.tradeoff, dtype=torch.float64, device=device),
     )
-    return [classes.shares for classes in known_classes(problem, veil.in_channels_, [veil.seed])]
+    return [classes.shares for classes in secret_classes(problem, veil.in_channels_, [veil.seed])]
 
 
 def _key(veil: "Veil") -> str:

@@ -20,7 +20,7 @@ from graphveil.training.history import numbered
 from graphveil.training.loop import Method, Problem
 from graphveil.training.objectives import ADVERSARIAL
 from graphveil.training.players import Streams, embed
-from graphveil.training.prediction import kept_classes, known_classes
+from graphveil.training.prediction import secret_classes, utility_classes
 
 if TYPE_CHECKING:
     from graphveil.veil.estimator import Veil
@@ -55,8 +55,8 @@ def build_method(veil: "Veil", problem: Problem, modules: dict[str, nn.Module], 
         objective = ADVERSARIAL.get(veil.objective, ADVERSARIAL["club"])  # without secrets, any is plain training
         problem = plain if veil.distils else problem
         return Adversarial(problem, modules, objective, veil.recipe, veil.adversary.steps, streams)
-    secrets = known_classes(problem, veil.in_channels_, streams.seeds)
-    utility = kept_classes(problem, veil.in_channels_, streams.seeds)
+    secrets = secret_classes(problem, veil.in_channels_, streams.seeds)
+    utility = utility_classes(problem, veil.in_channels_, streams.seeds)
     return Codes(problem, modules, veil.code_shape_, veil.recipe, streams, secrets, utility)
 
 

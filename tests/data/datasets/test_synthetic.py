@@ -5,7 +5,7 @@ import graphveil as gv
 from graphveil.data import digest
 
 
-def test_sizes_are_those_asked_for_and_features_stay_sparse() -> None:
+def test_sizes_are_those_of_the_spec_and_features_stay_sparse() -> None:
     graph = gv.generate(gv.GraphSpec(num_nodes=500, num_edges=2000, num_features=90, num_classes=3), seed=1)
     assert graph.edge_index.shape == (2, 4000)
     assert graph.x.layout == torch.sparse_csr
@@ -46,8 +46,8 @@ def test_same_seed_same_bytes() -> None:
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        (gv.GraphSpec(num_nodes=5), "two nodes a class"),
-        (gv.GraphSpec(num_nodes=100, num_edges=2000), "between 1 and 1237"),
+        (gv.GraphSpec(num_nodes=5), "two nodes per class"),
+        (gv.GraphSpec(num_nodes=100, num_edges=2000), "from 1 to 1237"),
         (gv.GraphSpec(num_features=3), "at least 7 features"),
         (gv.GraphSpec(num_nodes=60, num_edges=440, homophily=1.0, num_classes=6), "less homophily"),
     ],

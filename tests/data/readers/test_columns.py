@@ -47,8 +47,8 @@ def test_a_word_for_nothing_is_a_class_and_an_empty_cell_is_none(tmp_path: Path)
     assert graph["illness"].tolist() == [1, 3, 1, -1, 2, 0]
     assert graph["k"].tolist() == [-1, 0, 1, -1, 0, -1], "among numbers such a word is none"
     assert graph.x.tolist() == [[1, 0], [0, 0], [0, 1], [1, 0], [0, 1], [0, 0]], "and among features"
-    said = "'NA', 'None' of 'illness' are taken as classes of their own; leave cells empty where nothing is known."
-    assert [note for note in graph.origin.notes if "of its own" in note or "of their own" in note] == [said]
+    expected = "'NA', 'None' of 'illness' count as classes; leave a cell empty if its value is unknown."
+    assert [note for note in graph.origin.notes if "leave a cell empty" in note] == [expected]
     newer = people(tmp_path, "illness: None . NA", "k: 1 1 2", "w: u u v")
     again = gv.read_graph(newer, attributes=["illness"], encoding=graph.origin.encoding)
     assert again["illness"].tolist() == [1, -1, 0], "though a table has no other words"
@@ -56,7 +56,9 @@ def test_a_word_for_nothing_is_a_class_and_an_empty_cell_is_none(tmp_path: Path)
     empty = gv.read_graph(people(tmp_path, "k: NA . NA"), attributes=["k"], encoding=cut.origin.encoding)
     assert empty["k"].tolist() == [-1, -1, -1]
     words = people(tmp_path, "k: NA old NA")
-    assert "'k' was numbers, cut into bins" in refusal(words, attributes=["k"], encoding=cut.origin.encoding)
+    assert "'k' held numbers, which were cut into bins" in refusal(
+        words, attributes=["k"], encoding=cut.origin.encoding
+    )
 
 
 def test_one_word_for_nothing_in_a_typed_table(tmp_path: Path) -> None:
@@ -65,9 +67,7 @@ def test_one_word_for_nothing_in_a_typed_table(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("u,v\n0,1\n")
     graph = gv.read_graph(tmp_path, attributes=["illness"])
     assert graph["illness"].tolist() == [0, -1, 1, 0]
-    assert "'None' of 'illness' is taken as a class of its own; leave cells empty where nothing is known." in (
-        graph.origin.notes
-    )
+    assert "'None' of 'illness' counts as a class; leave a cell empty if its value is unknown." in (graph.origin.notes)
 
 
 def test_many_numbers_need_bins_of_equal_size(tmp_path: Path) -> None:
@@ -104,16 +104,16 @@ def test_columns_become_features_by_what_they_hold(tmp_path: Path) -> None:
     kinds = [(column.name, column.kind, column.width) for column in graph.origin.encoding.columns]
     assert kinds == [("n", "number", 1), ("b", "category", 2), ("w", "category", 2)]
     notes = " ".join(graph.origin.notes)
-    assert "'c' is no feature: all its numbers are the same." in notes
-    assert "'empty' is no feature: it is empty." in notes
-    assert "1 number of 'n' is missing or infinite, and stands as its mean." in notes
+    assert "'c' is not used as a feature: all its values are equal." in notes
+    assert "'empty' is not used as a feature: it is empty." in notes
+    assert "1 value of 'n' is missing or infinite and is replaced by the mean." in notes
 
 
-def test_features_are_those_asked_for(tmp_path: Path) -> None:
+def test_features_can_be_chosen(tmp_path: Path) -> None:
     folder = people(tmp_path, "n: 1 3 5", "m: 2 2 8", "g: x y x")
     assert gv.read_graph(folder, features=["m"], attributes=["g"]).x.size(1) == 1
     assert gv.read_graph(folder, drop=["m", "g"]).x.size(1) == 1
-    assert "'g' is a target and cannot be a feature" in refusal(folder, features=["g"], attributes=["g"])
+    assert "'g' is a target and cannot also be a feature" in refusal(folder, features=["g"], attributes=["g"])
     assert "nodes.csv has no column 'nn': it has 'n', 'm', 'g'. Did you mean 'n'?" in refusal(folder, features=["nn"])
 
 
@@ -122,8 +122,8 @@ def test_names_are_no_features(tmp_path: Path) -> None:
     nodes = "id,word,name\n" + "".join(f"{row},{word},p{row}\n" for row, word in enumerate(words))
     graph = gv.read_graph(tables(tmp_path, "u,v\n0,1\n", nodes))
     assert graph.origin.structural
-    assert any("'word' is no feature: it has 60 different words." in note for note in graph.origin.notes)
-    assert any("'name' is no feature: every word is another." in note for note in graph.origin.notes)
+    assert any("'word' is not used as a feature: it has 60 different values." in note for note in graph.origin.notes)
+    assert any("'name' is not used as a feature: every value is different." in note for note in graph.origin.notes)
 
 
 def bag(folder: Path, counts: np.ndarray) -> Path:
@@ -174,7 +174,7 @@ def test_a_newer_table_is_encoded_like_the_older_one(tmp_path: Path) -> None:
     assert graph["g"].tolist() == [1, -1, 0]
     assert graph["age"].tolist() == [0, 1, 0], "cut at 40 as before"
     notes = " ".join(graph.origin.notes)
-    assert "Known to the encoder, but not there, and filled with 0: 'n'." in notes
+    assert "Columns that the encoder expects are missing and filled with 0: 'n'." in notes
     assert "1 value of 'w' is new to the encoder" in notes
     assert "1 value of 'g' is new to the encoder and counts as unknown." in notes
     assert "ignored: 'extra'" in notes
@@ -185,10 +185,10 @@ def test_a_newer_table_may_lack_the_secret(tmp_path: Path) -> None:
     graph = gv.read_graph(people(tmp_path, *OLD[:2], OLD[3]), attributes=["g"], encoding=old.origin.encoding)
     assert torch.equal(graph.x, old.x)
     assert "g" not in graph
-    assert any("There is no column 'g'" in note for note in graph.origin.notes)
+    assert any("The column 'g' is missing" in note for note in graph.origin.notes)
 
 
-def test_numbers_that_are_new_classes_are_told(tmp_path: Path) -> None:
+def test_numbers_of_new_classes_are_noted(tmp_path: Path) -> None:
     old = gv.read_graph(people(tmp_path, "k: 1 2 1"), attributes=["k"])
     graph = gv.read_graph(people(tmp_path, "k: 2 3 ."), attributes=["k"], encoding=old.origin.encoding)
     assert graph["k"].tolist() == [1, -1, -1]
@@ -200,12 +200,12 @@ def test_an_attribute_is_not_called_like_a_part_of_a_graph(tmp_path: Path, name:
     assert f"cannot be called '{name}'" in refusal(people(tmp_path, f"{name}: a b a"), attributes=[name])
 
 
-def test_labels_are_guessed_unless_they_are_names(tmp_path: Path) -> None:
+def test_labels_are_detected_unless_they_are_identifiers(tmp_path: Path) -> None:
     assert gv.read_graph(people(tmp_path, "Class: a b a a")).y.tolist() == [0, 1, 0, 0]
     assert gv.read_graph(people(tmp_path, "labels: a b a a")).y.tolist() == [0, 1, 0, 0]
     graph = gv.read_graph(people(tmp_path, "label: Ann Bob Cid Dee"))
     assert "y" not in graph
-    assert any("'label' is not taken for the labels" in note for note in graph.origin.notes)
+    assert any("'label' is not used as labels" in note for note in graph.origin.notes)
 
 
 def test_missing_features_are_the_degree_or_to_be_learned(tmp_path: Path) -> None:
@@ -234,21 +234,21 @@ def test_a_column_that_looks_like_numbers_at_first(tmp_path: Path) -> None:
         ({"direction": "both"}, "unknown direction 'both': choose one of either, mutual"),
         ({"missing": "zero"}, "unknown missing 'zero'"),
         ({"attributes": "gender"}, "attributes is 'gender': give a list of names"),
-        ({"bins": {"age": 1}}, "1 bins for 'age'"),
-        ({"bins": {"age": True}}, "True bins"),
+        ({"bins": {"age": 1}}, "1 bins are given for 'age'"),
+        ({"bins": {"age": True}}, "True bins are given"),
         ({"min_weight": float("nan")}, "min_weight is nan"),
         ({"colour": 1}, "unknown option 'colour'"),
-        ({"bins": {"age": 3}}, "bins are given for 'age', which is no attribute"),
+        ({"bins": {"age": 3}}, "bins are given for 'age', which is not an attribute"),
         ({"attributes": ["sex"]}, "nodes.csv has no column 'sex': it has 'age', 'city', 'gender', 'label'."),
         ({"min_weight": 1}, "the links have no weight"),
         ({"source": "who"}, "edges.csv has no column 'who': it has 'source', 'target'."),
     ],
 )
-def test_options_that_cannot_be_meant(tmp_path: Path, options: dict[str, Any], sentence: str) -> None:
+def test_invalid_options(tmp_path: Path, options: dict[str, Any], sentence: str) -> None:
     assert sentence in refusal(tables(tmp_path), **options)
 
 
-def test_numbers_that_no_square_can_hold_are_left_out_in_silence(tmp_path: Path) -> None:
+def test_numbers_whose_squares_overflow_are_not_used(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("source,target\n1,2\n2,3\n")
     (tmp_path / "nodes.csv").write_text("id,huge,size\n1,1e300,1\n2,-1e300,2\n3,2,4\n")
     graph = gv.read_graph(tmp_path)
@@ -263,25 +263,29 @@ def test_columns_that_were_left_out_are_not_new(tmp_path: Path) -> None:
     again = gv.read_graph(tmp_path, encoding=kept)
     assert again.origin.differences == ()
     newer = people(tmp_path, "n: 1 2 3", "same: 7 7 8", "mail: a b c", "shoe: 1 2 3")
-    assert gv.read_graph(newer, encoding=kept).origin.differences == ("Not known to the encoder, and ignored: 'shoe'.",)
+    assert gv.read_graph(newer, encoding=kept).origin.differences == (
+        "Columns unknown to the encoder are ignored: 'shoe'.",
+    )
 
 
-def test_what_was_guessed_is_said_by_its_name(tmp_path: Path) -> None:
+def test_detected_columns_are_recorded(tmp_path: Path) -> None:
     graph = gv.read_graph(tables(tmp_path, nodes="node,label,age\nann,x,1\nbob,y,2\ncid,x,3\ndee,y,4\n"))
-    said = graph.origin.reading
-    assert (said.source, said.target, said.id, said.label) == ("source", "target", "node", "label")
+    reading = graph.origin.reading
+    assert (reading.source, reading.target, reading.id, reading.label) == ("source", "target", "node", "label")
     bare = gv.read_graph(tables(tmp_path, "ann,bob\nbob,ann\nbob,cid\n", nodes=None))
-    said = bare.origin.reading
-    assert (said.source, said.target, said.id, said.label) == (None, None, None, None), "columns without a name"
-    again = gv.read_graph(tmp_path, said)
+    reading = bare.origin.reading
+    assert (reading.source, reading.target, reading.id, reading.label) == (None, None, None, None), (
+        "columns without a name"
+    )
+    again = gv.read_graph(tmp_path, reading)
     assert again.edge_index.equal(bare.edge_index)
 
 
-def test_of_what_is_not_there_the_columns_are_named(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_target_lists_the_columns(tmp_path: Path) -> None:
     graph = gv.read_graph(tables(tmp_path, nodes="id,age,city\nann,1,u\nbob,2,v\ncid,3,u\ndee,4,v\n"))
     for ask in (lambda: check_targets(graph, "links", ["labels"]), lambda: node_classes(graph, "labels")):
         with pytest.raises(
-            gv.GraphveilError, match=r"no 'labels'.*columns 'age', 'city';.* --secret NAME .*attributes="
+            gv.GraphveilError, match=r"no 'labels'.*columns 'age', 'city'\..* --secret NAME .*attributes="
         ):
             ask()
     read = gv.read_graph(tmp_path, attributes=["city"])
@@ -319,7 +323,7 @@ def test_dates_are_counted_in_days(tmp_path: Path, values: list[str], kind: str)
     expected = (numbers - 30) / numbers.std()
     assert np.allclose(graph.x[[0, 1, 3], 0], expected, atol=1e-5)
     assert graph.x[2].tolist() == [0]
-    assert "The values of 'since' are dates: counted in days." in graph.origin.notes
+    assert "The dates of 'since' are converted to days." in graph.origin.notes
     cut = gv.read_graph(folder, attributes=["since"], bins={"since": 2})
     assert cut["since"].tolist() == [0, 1, -1, 1]
     first, last = (name.split()[0] for name in cut.origin.encoding.classes["since"])
@@ -342,7 +346,7 @@ def test_names_are_no_classes(tmp_path: Path) -> None:
     days = [f"2024-{1 + number % 12:02d}-{1 + number // 12:02d}" for number in range(40)]
     rows = [f"p{number},{word},{day}" for number, (word, day) in enumerate(zip(words, days, strict=True))]
     folder = tables(tmp_path, "source,target\np0,p1\n", "\n".join(["id,who,since", *rows]))
-    assert "'who' has 28 different values for 40 nodes, which are names" in refusal(folder, attributes=["who"])
+    assert "'who' has 28 different values for 40 nodes, which are identifiers" in refusal(folder, attributes=["who"])
     assert "'since' has 40 different dates: cut it into bins" in refusal(folder, attributes=["since"])
     fewer = "\n".join(["id,who,since", *rows]).replace("n1,", "n0,").replace("n3,", "n2,").replace("n5,", "n4,")
     assert len(gv.read_graph(tables(tmp_path, "source,target\np0,p1\n", fewer), attributes=["who"])["who"]) == 40

@@ -160,7 +160,7 @@ def test_nodes_of_any_kind_in_networkx() -> None:
     made = nx.Graph([("a", 1), (1, (2, 3))])
     assert gv.read_graph(made).origin.ids.to_pylist() == ["a", "1", "(2, 3)"]
     made.add_node("1")
-    assert "two nodes that are written alike" in refusal(made)
+    assert "two nodes with the same id as text" in refusal(made)
     graph = gv.read_graph(to_networkx(small()))
     assert links(graph) == SMALL_LINKS
 

@@ -22,7 +22,7 @@ def show(*arguments: str) -> str:
 def test_a_graph_is_shown_with_its_classes_and_notes(tmp_path: Path) -> None:
     output = show(str(tables(tmp_path)), "--attribute", "gender", "--attribute", "age", "--bins", "age=2")
     assert "4 nodes, 3 links, 2 features" in output
-    assert "Links go from 'source' to 'target' of edges.csv." in output
+    assert "Links are read from the columns 'source' and 'target' of edges.csv." in output
     assert "f 2, m 1" in output
     assert "20 1, 30 to 40 2" in output
 
@@ -45,12 +45,12 @@ def test_a_name_works_as_before() -> None:
 
 
 @pytest.mark.parametrize("bins", ["age", "=4", "age=x", "age=-1", "age=" + "9" * 30])
-def test_bins_that_are_not_understood(tmp_path: Path, bins: str) -> None:
-    with pytest.raises(gv.GraphveilError, match=r"--bins .* is not understood"):
+def test_invalid_bins(tmp_path: Path, bins: str) -> None:
+    with pytest.raises(gv.GraphveilError, match=r"--bins .* is invalid"):
         show(str(tables(tmp_path)), "--bins", bins)
 
 
-def test_what_a_file_says_steers_no_terminal(tmp_path: Path) -> None:
+def test_texts_of_a_file_cannot_control_the_terminal(tmp_path: Path) -> None:
     nodes = "id,[red]k[/red]\x1b[31m\nann,\x1b[2J\nbob,[bold]\ncid,[/bold]\ndee,[bold]\n"
     output = show(str(tables(tmp_path, nodes=nodes)), "--label", "[red]k[/red]\x1b[31m")
     assert "\x1b[31m" not in output
@@ -58,7 +58,7 @@ def test_what_a_file_says_steers_no_terminal(tmp_path: Path) -> None:
     assert "[bold] 2" in output, "shown as it is"
 
 
-def test_a_verb_gets_one_reading() -> None:
+def test_a_verb_gets_its_read_options() -> None:
     import typer
 
     got = []
@@ -72,4 +72,4 @@ def test_a_verb_gets_one_reading() -> None:
     done = CliRunner().invoke(verbs, ["g", "--seed", "3", "--attribute", "a", "--attribute", "b", "--drop", "c"])
     assert done.exit_code == 0
     assert got == [("g", gv.ReadOptions(attributes=("a", "b"), drop=("c",)), 3)]
-    assert got[0][1].wanting("links", "b", "d", "labels").attributes == ("a", "b", "d")
+    assert got[0][1].with_targets("links", "b", "d", "labels").attributes == ("a", "b", "d")

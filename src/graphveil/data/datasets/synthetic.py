@@ -1,7 +1,7 @@
 """A seeded generator of homophilous attributed graphs of any size, in time linear in nodes and edges.
 
-Degrees are skewed (Pareto weights), links prefer their own class, features are sparse bags of words whose topics
-follow the class, and a binary `secret` is planted in a few words of its own and, weakly, in the class.
+Degrees are skewed (Pareto weights), links prefer nodes of the same class, features are sparse bags of words whose
+topics depend on the class, and a binary `secret` is planted in a few words and, weakly, in the class.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,19 @@ from graphveil.randomness import generator
 
 @dataclass(frozen=True)
 class GraphSpec:
-    """What a generated graph is like. Shares are probabilities in [0, 1]."""
+    """The parameters of a generated graph.
+
+    Args:
+        num_nodes: The number of nodes.
+        num_edges: The number of links.
+        num_features: The number of words.
+        num_classes: The number of classes of `y`.
+        words_per_node: How many words are drawn for each node.
+        homophily: The probability that a link is drawn within the class of its first end.
+        topic_share: The probability that a word is drawn from the words of the class.
+        secret_share: The probability that a word is drawn from the words of the secret.
+        skew: The exponent of the power law of the degrees, above 1.
+    """
 
     num_nodes: int = 2000
     num_edges: int = 6000
@@ -32,7 +44,12 @@ class GraphSpec:
 
 
 def generate(spec: GraphSpec | None = None, seed: int = 0) -> Data:
-    """A graph with `x` (sparse CSR), `edge_index`, `y` and the planted attribute `secret`."""
+    """Generate a graph with `x` (sparse CSR), `edge_index`, `y` and the planted attribute `secret`.
+
+    Args:
+        spec: Its parameters; None uses the defaults.
+        seed: The seed.
+    """
     spec = spec or GraphSpec()
     _check(spec)
     random = generator(seed, "synthetic")
@@ -72,14 +89,14 @@ def _links(spec: GraphSpec, y: Tensor, random: torch.Generator) -> Tensor:
     else:
         raise GraphveilError(
             f"only {pairs.size(1)} of {spec.num_edges} edges could be drawn with homophily {spec.homophily}:"
-            " ask for fewer edges, less homophily or fewer classes."
+            " use fewer edges, less homophily or fewer classes."
         )
     keep = torch.randperm(pairs.size(1), generator=random)[: spec.num_edges]
     return pairs[:, keep.sort().values]
 
 
 def _words(spec: GraphSpec, y: Tensor, secret: Tensor, random: torch.Generator) -> Tensor:
-    """Each node draws words: some from its class's block, some from its secret's, the rest by a skewed law."""
+    """Draw words for each node: some from the block of its class, some from that of its secret, the rest skewed."""
     shape = (spec.num_nodes, spec.words_per_node)
     source = torch.rand(shape, generator=random)
     position = torch.rand(shape, generator=random)
@@ -97,14 +114,16 @@ def _check(spec: GraphSpec) -> None:
     n, blocks = spec.num_nodes, spec.num_classes + 2
     if n < 2 * spec.num_classes or spec.num_classes < 2:
         raise GraphveilError(
-            f"{n} nodes in {spec.num_classes} classes: ask for two classes or more and two nodes a class or more."
+            f"the graph has {n} nodes in {spec.num_classes} classes: expected at least two classes and two nodes per"
+            " class."
         )
     if not 1 <= spec.num_edges <= n * (n - 1) // 8:
         raise GraphveilError(
-            f"{spec.num_edges} edges among {n} nodes: ask for between 1 and {n * (n - 1) // 8}, a quarter of all pairs."
+            f"the graph has {spec.num_edges} edges among {n} nodes: expected from 1 to {n * (n - 1) // 8}, a quarter of"
+            " all pairs."
         )
     if spec.num_features < blocks or spec.words_per_node < 1 or spec.skew <= 1:
         raise GraphveilError(
-            f"{spec.num_features} features, {spec.words_per_node} words a node, skew {spec.skew}:"
-            f" ask for at least {blocks} features, one word and a skew above 1."
+            f"the graph has {spec.num_features} features, {spec.words_per_node} words per node and skew {spec.skew}:"
+            f" expected at least {blocks} features, one word and a skew above 1."
         )

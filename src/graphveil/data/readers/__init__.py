@@ -1,4 +1,4 @@
-"""Readers for people's own graphs, behind one function."""
+"""`read_graph`: your own graph from files, folders and objects of many formats."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -13,7 +13,7 @@ from torch_geometric.data.data import BaseData
 
 from graphveil.data.origin import Encoding, ReadOptions
 from graphveil.data.readers.arrays import read_arrays
-from graphveil.data.readers.assemble import Found, assemble
+from graphveil.data.readers.assemble import Contents, assemble
 from graphveil.data.readers.npz import read_array_file
 from graphveil.data.readers.ogb import is_ogb, read_ogb
 from graphveil.data.readers.pyg import read_pyg, read_pyg_file
@@ -27,15 +27,22 @@ __all__ = ["read_graph"]
 def read_graph(
     source: Any, /, reading: ReadOptions | None = None, encoding: Encoding | None = None, **options: Any
 ) -> Data:
-    """A graph of somebody's own, as PyG's `Data` with `x`, `edge_index`, `y` and a class tensor for each attribute.
-
-    What was guessed, dropped and encoded is told in `graph.origin.notes`; the nodes' own ids are `graph.origin.ids`.
+    """Read your own graph from a file, a folder or an object.
 
     Args:
-        source: a table of links or a folder with one (CSV, TSV, Parquet), a GraphML, GEXF, GML, SciPy or PyG file, or a
-            folder of OGB; or a NetworkX graph, a PyG `Data`, a SciPy matrix, an array of links, a dictionary of arrays.
-        reading: how to read it; single fields of it can be given as `options`.
-        encoding: that of an earlier graph, to encode this one alike.
+        source: A table of links or a folder with one (CSV, TSV, Parquet), a GraphML, GEXF, GML, SciPy or PyG file, or
+            an OGB folder; or a NetworkX graph, a PyG `Data`, a SciPy matrix, an array of links, a dictionary of arrays.
+        reading: How to read it.
+        encoding: The encoding of an earlier graph, to encode the columns in the same way.
+        **options: Single fields of `ReadOptions`, which override those of `reading`.
+
+    Returns:
+        PyG's `Data` with `x` (num_nodes, features), `edge_index` (2, 2 * links), `y` (num_nodes,) if there are labels,
+        and a class tensor (num_nodes,) for each attribute. `graph.origin.notes` lists what was detected, dropped and
+        encoded, and `graph.origin.ids` has the ids of the nodes.
+
+    Raises:
+        GraphveilError: If the source is not a graph, or an option does not fit it.
     """
     names = [field.name for field in fields(ReadOptions)]
     for name in options:
@@ -43,22 +50,24 @@ def read_graph(
             raise unknown("option", name, names)
     reading = replace(reading or ReadOptions(), **options)
     try:
-        return assemble(_found(source, reading), reading, encoding)
+        return assemble(_read(source, reading), reading, encoding)
     except GraphveilError as error:
         unnamed = isinstance(source, str | Path) and str(source).isprintable() and Path(source).name not in str(error)
         sentence = f"{_shown(source)}: {error}" if unnamed else str(error)
-        longest = LONGEST - 100 + len(_shown(source))  # a path is as long as it is
+        longest = LONGEST - 100 + len(_shown(source))  # a path is never shortened
         raise type(error)(shortened(sentence, longest)) from error
     except MemoryError as error:
         raise GraphveilError(
-            f"{_shown(source)} does not fit into memory: leave out columns, or take a part."
+            f"{_shown(source)} does not fit into memory: drop columns, or read a part of it."
         ) from error
-    except Exception as error:  # whatever a file can make a library say
-        raise GraphveilError(f"{_shown(source)} cannot be read ({type(error).__name__}: {brief(error)}).") from error
+    except Exception as error:  # a bad file can cause any error in a library
+        raise GraphveilError(
+            f"{_shown(source)} cannot be read ({type(error).__name__}: {brief(error)}): check its contents."
+        ) from error
 
 
-def _found(source: Any, reading: ReadOptions) -> Found:
-    """What is in a file, a folder or an object, by its kind."""
+def _read(source: Any, reading: ReadOptions) -> Contents:
+    """Read a file, a folder or an object with the reader for its kind."""
     if isinstance(source, str | Path):
         return _from_path(Path(source).expanduser(), reading)
     if isinstance(source, BaseData):
@@ -70,12 +79,12 @@ def _found(source: Any, reading: ReadOptions) -> Found:
     if isinstance(source, np.ndarray | Tensor | Mapping) or sp.issparse(source):
         return read_arrays(source, reading)
     raise GraphveilError(
-        f"a {type(source).__name__} is no graph: give a path, a PyG Data, a NetworkX graph, a SciPy matrix, an array of"
-        " links, or a dictionary with 'edge_index'."
+        f"a {type(source).__name__} is not a graph: give a path, a PyG Data, a NetworkX graph, a SciPy matrix, an array"
+        " of links, or a dictionary with 'edge_index'."
     )
 
 
-def _from_path(path: Path, reading: ReadOptions) -> Found:
+def _from_path(path: Path, reading: ReadOptions) -> Contents:
     try:
         folder = path.is_dir()
     except (OSError, ValueError) as error:
@@ -95,10 +104,10 @@ def _from_path(path: Path, reading: ReadOptions) -> Found:
 
         return read_networkx_file(path, suffix, reading)
     kinds = ".csv .tsv .txt .parquet .graphml .gexf .gml .npz .npy .pt"
-    raise GraphveilError(f"{path} ends in {suffix!r}, which is no kind of graph that can be read: {kinds}.")
+    raise GraphveilError(f"{path} ends in {suffix!r}, which is not a supported format: expected one of {kinds}.")
 
 
-def _from_folder(folder: Path, reading: ReadOptions) -> Found:
+def _from_folder(folder: Path, reading: ReadOptions) -> Contents:
     try:
         if is_ogb(folder):
             return read_ogb(folder, reading)

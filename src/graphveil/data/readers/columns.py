@@ -1,4 +1,4 @@
-"""The values of a column, as numbers or as words."""
+"""The values of a column, as numbers or as text."""
 
 from collections.abc import Sequence
 
@@ -15,14 +15,14 @@ from graphveil.data.readers.text import MISSING
 from graphveil.errors import GraphveilError
 
 FEW_CATEGORIES = 50
-"""Categories that a column may have in any table."""
+"""How many categories a feature column may have in a table of any size."""
 
-MOST_CATEGORIES = 1000
-"""Categories that a column may have in a large one, up to a tenth of its rows."""
+MAX_CATEGORIES = 1000
+"""How many categories a feature column may have in a large table, up to a tenth of its rows."""
 
 
 def numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
-    """The values of a column of numbers, or of dates in days, NaN where there is none that is finite; else None."""
+    """Return a column of numbers, or of dates in days, with NaN for missing and infinite values; None if it is text."""
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         return days(column)
@@ -31,27 +31,27 @@ def numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
 
 
 def words(column: pa.ChunkedArray, name: str, missing: Sequence[str] = MISSING) -> pa.ChunkedArray:
-    """The values of a column as text, null where there is none, or one of the words `missing`."""
+    """Return a column as text, with null for missing values and for the texts in `missing`."""
     try:
         text = pc.cast(column, pa.string())
     except pa.ArrowException as error:
         raise GraphveilError(
-            f"the column {name!r} holds {column.type}, which is neither a number nor a word."
+            f"the column {name!r} holds {column.type}: expected numbers or text; use --drop to exclude the column."
         ) from error
-    none = pc.is_in(text, value_set=pa.array(missing))
-    return pc.if_else(none, pa.scalar(None, pa.string()), text)
+    is_missing = pc.is_in(text, value_set=pa.array(missing))
+    return pc.if_else(is_missing, pa.scalar(None, pa.string()), text)
 
 
-def are_names(column: pa.ChunkedArray) -> bool:
-    """Whether values tell nodes apart rather than put them into classes."""
+def are_identifiers(column: pa.ChunkedArray) -> bool:
+    """Return whether values identify nodes instead of grouping them into classes."""
     if pa.types.is_nested(column.type):
         return True
     known = pc.drop_null(column)
     different = len(known.unique())
-    return different > max(2 if different == len(known) else FEW_CATEGORIES, min(MOST_CATEGORIES, len(known) // 2))
+    return different > max(2 if different == len(known) else FEW_CATEGORIES, min(MAX_CATEGORIES, len(known) // 2))
 
 
-def coded(text: pa.ChunkedArray, names: Sequence[str]) -> Tensor:
-    """The place of each value among the names, `UNKNOWN` where it is none of them."""
-    found = pc.fill_null(pc.index_in(text, value_set=pa.array(names, pa.string()), skip_nulls=True), UNKNOWN)
-    return torch.from_numpy(np.array(found.to_numpy(), dtype=np.int64))
+def class_codes(text: pa.ChunkedArray, names: Sequence[str]) -> Tensor:
+    """Return the index of each value in `names`, `UNKNOWN` if it is not among them."""
+    codes = pc.fill_null(pc.index_in(text, value_set=pa.array(names, pa.string()), skip_nulls=True), UNKNOWN)
+    return torch.from_numpy(np.array(codes.to_numpy(), dtype=np.int64))

@@ -1,4 +1,4 @@
-"""Dates as numbers: days since 1970, and from such a number back to the date."""
+"""Convert dates to days since 1970, and days to dates."""
 
 import re
 
@@ -14,9 +14,12 @@ _A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_
 
 
 def days(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
-    """Days since 1970 of a column of dates, with or without a time, NaN where there is none; None if it is no such.
+    """Return a column of dates, with or without times, as days since 1970, with NaN for missing values.
 
-    Words are dates if all that are there are written as 2024-04-30, or as 2024-04-30 12:57:00.
+    Text counts as dates if every value has the form 2024-04-30 or 2024-04-30 12:57:00.
+
+    Returns:
+        (rows,), or None if the column does not hold dates.
     """
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         column = _from_words(column)
@@ -33,19 +36,19 @@ def days(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
 
 
 def are_dates(column: pa.ChunkedArray) -> bool:
-    """Whether a column holds dates."""
+    """Return whether a column holds dates."""
     return days(column) is not None
 
 
 def date_name(day: float) -> str:
-    """A number of days as the date, with the time if it is not midnight: 2024-04-30, or 2024-04-30 12:57:00."""
+    """Return the date of a number of days, with the time unless it is midnight: 2024-04-30 12:57:00."""
     moment = np.datetime64(round(day * _A_DAY["us"]), "us")
     date, _, time = str(moment).partition("T")
     return date if time == "00:00:00.000000" else f"{date} {time.removesuffix('.000000')}"
 
 
 def _from_words(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The same as timestamps, if all of it can be; else as it came."""
+    """Text as timestamps if all values can be converted, else unchanged."""
     known = pc.if_else(pc.is_in(column, value_set=pa.array(MISSING, column.type)), pa.scalar(None, column.type), column)
     first = pc.index(known.is_valid(), True).as_py()
     if first < 0 or not _BEGINNING.match(known[first].as_py()):

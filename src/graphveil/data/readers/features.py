@@ -1,7 +1,7 @@
-"""From the columns of a table to features, and from a newer table to the same ones.
+"""Encode the columns of a table as features, and a newer table as the same features.
 
-Numbers are standardised, words get a column a category, lists of numbers and counts of words stay as they are. What
-was chosen is kept as the `Column`s of an `Encoding`, by which a newer table is encoded alike.
+Numbers are standardised, text is one-hot encoded, and lists of numbers and word counts are used without scaling. The
+choices are saved as the `Column`s of an `Encoding`, with which a newer table is encoded in the same way.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,43 +18,43 @@ from torch import Tensor
 
 from graphveil.data.graph import UNKNOWN
 from graphveil.data.origin import Column
-from graphveil.data.readers.columns import FEW_CATEGORIES, MOST_CATEGORIES, coded, numbers, words
+from graphveil.data.readers.columns import FEW_CATEGORIES, MAX_CATEGORIES, class_codes, numbers, words
 from graphveil.data.readers.dates import are_dates
-from graphveil.data.readers.safe_open import MOST_BYTES, MOST_COLUMNS
-from graphveil.data.sentences import listed, some
+from graphveil.data.readers.safe_open import MAX_BYTES, MAX_COLUMNS
+from graphveil.data.sentences import list_names, plural
 from graphveil.data.sparse import csr
 from graphveil.errors import GraphveilError
 
 MANY = 50
-"""Columns of counts from which on they are taken for words of a text."""
+"""More columns of counts than this are a bag of words."""
 
 SPARSE = 0.1
-"""Share of values other than zero below which features are stored sparse."""
+"""Features are stored sparse if the share of their nonzero values is below this."""
 
 Matrix = Any
-"""A NumPy array of two dimensions, or a SciPy CSR matrix, which has no types of its own."""
+"""A NumPy array of two dimensions, or a SciPy CSR matrix, which has no type annotations."""
 
 
 @dataclass
 class Pieces:
-    """Features as they are put together: how each column is encoded, and what came of it."""
+    """Features during encoding: how each column is encoded, and its encoded values."""
 
     columns: list[Column] = field(default_factory=list)
     parts: list[Matrix] = field(default_factory=list)
 
     def add(self, column: Column, part: Matrix) -> None:
-        """One more."""
+        """Append a column."""
         self.columns.append(column)
         self.parts.append(part)
 
 
-def features_of(table: Mapping[str, pa.ChunkedArray], rows: int, notes: list[str]) -> Pieces:
-    """Encode columns as features, in their order; `notes` get to know what was left out, and why."""
+def encode_features(table: Mapping[str, pa.ChunkedArray], rows: int, notes: list[str]) -> Pieces:
+    """Encode columns as features, in their order; which columns are excluded, and why, is added to `notes`."""
     pieces = Pieces()
     numeric = {name: values for name, column in table.items() if (values := numbers(column)) is not None}
     bag = [name for name, values in numeric.items() if _is_count(values)] if len(numeric) > MANY else []
     if len(bag) > MANY:
-        notes.append(f"{len(bag):,} columns of counts are taken as they are, for words of a text.")
+        notes.append(f"{len(bag):,} columns of counts are used without scaling, as a bag of words.")
     else:
         bag = []
     counted = set(bag)
@@ -65,7 +65,7 @@ def features_of(table: Mapping[str, pa.ChunkedArray], rows: int, notes: list[str
         elif name in numeric:
             _add_number(pieces, name, numeric[name], notes)
             if are_dates(column):
-                notes.append(f"The values of {name!r} are dates: counted in days.")
+                notes.append(f"The dates of {name!r} are converted to days.")
         elif pa.types.is_list(column.type) or pa.types.is_large_list(column.type) or is_fixed(column.type):
             part = _matrix(column, name)
             pieces.add(Column(name, "matrix", part.shape[1]), part)
@@ -74,14 +74,14 @@ def features_of(table: Mapping[str, pa.ChunkedArray], rows: int, notes: list[str
     return pieces
 
 
-def features_like(
+def encode_like(
     table: Mapping[str, pa.ChunkedArray | Matrix], columns: Sequence[Column], rows: int, notes: list[str]
 ) -> Pieces:
-    """Encode columns as those of an earlier graph were."""
+    """Encode columns in the same way as those of an earlier graph."""
     pieces = Pieces()
-    wanted = [name for column in columns for name in sources_of(column)]
-    if missing := [name for name in wanted if name not in table]:
-        notes.append(f"Known to the encoder, but not there, and filled with 0: {listed(missing)}.")
+    expected = [name for column in columns for name in sources_of(column)]
+    if missing := [name for name in expected if name not in table]:
+        notes.append(f"Columns that the encoder expects are missing and filled with 0: {list_names(missing)}.")
     for column in columns:
         if column.kind == "matrix" and column.categories:
             parts = [_number_like(table.get(name), name, rows, notes, missing=0.0) for name in column.categories]
@@ -94,7 +94,7 @@ def features_like(
             pieces.add(column, np.nan_to_num(standard).astype(np.float32)[:, None])
         elif column.kind == "category":
             text = words(table[column.name], column.name)
-            codes = coded(text, column.categories)
+            codes = class_codes(text, column.categories)
             if unseen := int((codes == UNKNOWN).sum()) - text.null_count:
                 notes.append(f"{new_values(unseen, column.name)} as missing.")
             pieces.add(column, _one_hot(codes, len(column.categories)))
@@ -107,34 +107,34 @@ def features_like(
 
 
 def sources_of(column: Column) -> Sequence[str]:
-    """The columns of a table that a column of features comes from."""
+    """Return the columns of the table that an encoded column comes from."""
     return column.categories if column.kind == "matrix" and column.categories else [column.name]
 
 
 def new_values(count: int, name: str) -> str:
-    """The beginning of a sentence on values of a column that an earlier graph did not have."""
-    one, several = "is new to the encoder and counts", "are new to the encoder and count"
-    return some(count, f"value of {name!r} {one}", f"values of {name!r} {several}")
+    """Return the beginning of a note about values of a column that the earlier graph did not have."""
+    singular, several = "is new to the encoder and counts", "are new to the encoder and count"
+    return plural(count, f"value of {name!r} {singular}", f"values of {name!r} {several}")
 
 
 def check_width(name: str, came: int, expected: int) -> None:
-    """Refuse a matrix of another width than the encoder knows."""
+    """Refuse a matrix whose width is not the one that the encoder was trained on."""
     if came != expected:
         raise GraphveilError(
-            f"{name!r} has {came:,} columns and the encoder was trained on {expected:,}: give as many."
+            f"{name!r} has {came:,} columns, but the encoder was trained on {expected:,}: give the same columns."
         )
 
 
-def together(parts: Sequence[Matrix], rows: int) -> Tensor:
-    """Features as one float32 matrix: CSR where nearly all of it is zero, else dense."""
+def stack_features(parts: Sequence[Matrix], rows: int) -> Tensor:
+    """Return features as one float32 matrix (rows, features): CSR if nearly all values are zero, else dense."""
     width = sum(part.shape[1] for part in parts)
-    if width > MOST_COLUMNS:
-        raise GraphveilError(f"{width:,} columns of features, and at most {MOST_COLUMNS:,} are taken: drop some.")
+    if width > MAX_COLUMNS:
+        raise GraphveilError(f"there are {width:,} features, and at most {MAX_COLUMNS:,} are supported: drop columns.")
     filled = sum(part.nnz if sp.issparse(part) else np.count_nonzero(part) for part in parts)
-    fits = 4 * rows * width <= MOST_BYTES
-    if not fits and 12 * filled > MOST_BYTES:
+    fits = 4 * rows * width <= MAX_BYTES
+    if not fits and 12 * filled > MAX_BYTES:
         raise GraphveilError(
-            f"{rows:,} rows of {width:,} features do not fit into {MOST_BYTES >> 30} GiB: drop columns."
+            f"{rows:,} rows of {width:,} features do not fit into {MAX_BYTES >> 30} GiB: drop columns."
         )
     if not fits or (width > MANY and filled < SPARSE * rows * width):
         return as_csr(sp.hstack([sp.csr_matrix(part) for part in parts], format="csr"))
@@ -143,7 +143,7 @@ def together(parts: Sequence[Matrix], rows: int) -> Tensor:
 
 
 def as_csr(matrix: Any) -> Tensor:
-    """A SciPy matrix as a CSR tensor."""
+    """Return a SciPy matrix as a CSR tensor."""
     matrix = sp.csr_matrix(matrix, dtype=np.float32)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
@@ -152,12 +152,12 @@ def as_csr(matrix: Any) -> Tensor:
 
 
 def is_fixed(kind: pa.DataType) -> bool:
-    """Whether a column holds lists of one length."""
+    """Return whether a column holds lists of one fixed length."""
     return bool(pa.types.is_fixed_size_list(kind))
 
 
 def _is_count(values: NDArray[np.float64]) -> bool:
-    """Whole, never negative, and mostly zero: how often a word is in a text."""
+    """Whether values are whole, not negative and mostly zero, as counts of words are."""
     if np.count_nonzero(values) > len(values) / 2:  # NaN is not zero
         return False
     filled = values[values != 0]
@@ -165,7 +165,7 @@ def _is_count(values: NDArray[np.float64]) -> bool:
 
 
 def _stacked(columns: Sequence[NDArray[np.float64]]) -> Matrix:
-    """Columns as one matrix, which is made from what is not zero."""
+    """Columns as one sparse matrix, built from the nonzero values."""
     rows = [np.flatnonzero(values) for values in columns]
     ends = np.cumsum([0, *map(len, rows)])
     data = [values[at] for values, at in zip(columns, rows, strict=True)]
@@ -176,15 +176,15 @@ def _stacked(columns: Sequence[NDArray[np.float64]]) -> Matrix:
 
 def _add_number(pieces: Pieces, name: str, values: NDArray[np.float64], notes: list[str]) -> None:
     known = values[~np.isnan(values)]
-    with np.errstate(over="ignore"):  # then it is not finite, and the column is left out
+    with np.errstate(over="ignore"):  # then it is not finite, and the column is excluded
         mean, deviation = (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
     if not np.isfinite(mean) or not np.isfinite(deviation) or deviation <= 1e-12 * abs(mean):
-        alike = "all its numbers are the same" if np.isfinite(deviation) else "its numbers are too large"
-        notes.append(f"{name!r} is no feature: {alike if len(known) else 'it is empty'}.")
+        reason = "all its values are equal" if np.isfinite(deviation) else "its values are too large"
+        notes.append(f"{name!r} is not used as a feature: {reason if len(known) else 'it is empty'}.")
         return
     if count := len(values) - len(known):
-        one, several = "is missing or infinite, and stands", "are missing or infinite, and stand"
-        notes.append(some(count, f"number of {name!r} {one}", f"numbers of {name!r} {several}") + " as its mean.")
+        singular, several = "is missing or infinite and is replaced", "are missing or infinite and are replaced"
+        notes.append(plural(count, f"value of {name!r} {singular}", f"values of {name!r} {several}") + " by the mean.")
     part = np.nan_to_num((values - mean) / deviation).astype(np.float32)[:, None]
     pieces.add(Column(name, "number", 1, mean, deviation), part)
 
@@ -193,19 +193,21 @@ def _add_words(pieces: Pieces, name: str, column: pa.ChunkedArray, rows: int, no
     try:
         text = words(column, name)
     except GraphveilError:
-        notes.append(f"{name!r} is no feature: it holds {column.type}.")
+        notes.append(f"{name!r} is not used as a feature: it holds {column.type}.")
         return
     names = sorted(value for value in pc.unique(text).to_pylist() if value is not None)
     if len(names) > 2 and len(names) == rows - text.null_count:
-        notes.append(f"{name!r} is no feature: every word is another.")
-    elif len(names) > max(FEW_CATEGORIES, min(MOST_CATEGORIES, rows // 10)):
-        notes.append(f"{name!r} is no feature: it has {len(names):,} different words.")
+        notes.append(f"{name!r} is not used as a feature: every value is different.")
+    elif len(names) > max(FEW_CATEGORIES, min(MAX_CATEGORIES, rows // 10)):
+        notes.append(f"{name!r} is not used as a feature: it has {len(names):,} different values.")
     elif len(names) < 2 and not text.null_count:
-        notes.append(f"{name!r} is no feature: all its words are the same.")
+        notes.append(f"{name!r} is not used as a feature: all its values are equal.")
     elif not names:
-        notes.append(f"{name!r} is no feature: it is empty.")
+        notes.append(f"{name!r} is not used as a feature: it is empty.")
     else:
-        pieces.add(Column(name, "category", len(names), categories=names), _one_hot(coded(text, names), len(names)))
+        pieces.add(
+            Column(name, "category", len(names), categories=names), _one_hot(class_codes(text, names), len(names))
+        )
 
 
 def _one_hot(codes: Tensor, width: int) -> Matrix:
@@ -220,10 +222,10 @@ def _matrix(column: pa.ChunkedArray, name: str) -> Matrix:
     lengths = pc.unique(pc.drop_null(pc.list_value_length(lists))).to_pylist()
     if len(lengths) > 1:
         raise GraphveilError(
-            f"the lists of {name!r} have from {min(lengths)} to {max(lengths)} values: give one length."
+            f"the lists of {name!r} have from {min(lengths)} to {max(lengths)} values: expected lists of one length."
         )
     width = lengths[0] if lengths else 0
-    if width > MOST_COLUMNS or 4 * width * len(lists) > MOST_BYTES:
+    if width > MAX_COLUMNS or 4 * width * len(lists) > MAX_BYTES:
         raise GraphveilError(f"the lists of {name!r} have {width:,} values each, which is too many: drop the column.")
     values = numbers(pa.chunked_array([pc.list_flatten(lists)]))
     if values is None:
@@ -236,10 +238,10 @@ def _matrix(column: pa.ChunkedArray, name: str) -> Matrix:
 def _number_like(
     column: pa.ChunkedArray | None, name: str, rows: int, notes: list[str], missing: float
 ) -> NDArray[np.float64]:
-    """A column as numbers, or `missing` where it is not there, or no number."""
+    """A column as numbers, with `missing` for missing values, and for all if the column is missing or holds text."""
     values = None if column is None else numbers(column)
     if values is None:
         if column is not None and not pa.types.is_null(column.type):
-            notes.append(f"{name!r} was numbers and is words now: all of it counts as missing.")
+            notes.append(f"{name!r} held numbers and holds text now: all its values count as missing.")
         return np.full(rows, missing)
     return np.where(np.isnan(values), missing, values)

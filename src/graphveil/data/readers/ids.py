@@ -1,4 +1,4 @@
-"""The nodes' own ids: of any type, in their own order, found again in the links."""
+"""Ids of nodes: of any type, in the order of the source, and looked up in the links."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,13 +11,13 @@ from torch import Tensor
 from graphveil.errors import GraphveilError
 
 Place = Callable[[int], str]
-"""Where a row came from, for a sentence."""
+"""Where a row is in its source, for messages."""
 
 
-def alike(*columns: pa.ChunkedArray) -> list[pa.ChunkedArray]:
-    """Columns of ids as one type: whole numbers, of 64 bits with a sign or without, if all of them are, else text.
+def to_common_type(*columns: pa.ChunkedArray) -> list[pa.ChunkedArray]:
+    """Convert columns of ids to one type: int64 or uint64 if all ids fit, else text.
 
-    Text becomes numbers only if all of it is the plain writing of one: "007" is not 7.
+    Text is converted to numbers only if every id is written as the number is: "007" is not 7.
     """
     plain = [_plain(column) for column in columns]
     for kind in (pa.int64(), pa.uint64()):
@@ -27,8 +27,8 @@ def alike(*columns: pa.ChunkedArray) -> list[pa.ChunkedArray]:
     return [pc.cast(column, pa.large_string()) for column in plain]
 
 
-def own_ids(column: pa.ChunkedArray, name: str, place: Place) -> pa.Array:
-    """Ids as one array, after checking that each node has one of its own."""
+def check_ids(column: pa.ChunkedArray, name: str, place: Place) -> pa.Array:
+    """Return ids as one array, after checking that every node has a unique id."""
     ids = _combined(column)
     if ids.null_count:
         row = pc.index(pc.is_null(ids), True).as_py()
@@ -40,33 +40,35 @@ def own_ids(column: pa.ChunkedArray, name: str, place: Place) -> pa.Array:
         codes = np.asarray(ids.dictionary_encode().indices)
         order = codes.argsort(kind="stable")
         row = int(order[1:][codes[order][1:] == codes[order][:-1]].min())
-        raise GraphveilError(f"{place(row)}, column {name!r}, has {_shown(ids[row])} a second time: ids are unique.")
+        raise GraphveilError(
+            f"{place(row)}, column {name!r}, repeats the id {_shown(ids[row])}: give every node a unique id."
+        )
     return ids
 
 
-def all_ends(ends: Sequence[pa.ChunkedArray]) -> pa.Array:
-    """Every id that a link names, in ascending order."""
+def ids_of_links(ends: Sequence[pa.ChunkedArray]) -> pa.Array:
+    """Return every id in the links, in ascending order."""
     ids = pc.unique(pa.chunked_array([chunk for end in ends for chunk in end.chunks], ends[0].type))
     ids = pc.drop_null(ids)
     return ids.take(pc.sort_indices(ids))
 
 
-def numbered(ends: Sequence[pa.ChunkedArray], ids: pa.Array, names: Sequence[str], place: Place) -> Tensor:
-    """Ends of links as numbers of nodes, (2, rows)."""
+def node_numbers(ends: Sequence[pa.ChunkedArray], ids: pa.Array, names: Sequence[str], place: Place) -> Tensor:
+    """Return the ends of links as numbers of nodes, (2, rows)."""
     both = pa.chunked_array([chunk for end in ends for chunk in end.chunks], ends[0].type)
-    found = pc.index_in(both, value_set=ids)  # once, since it makes a table of all ids each time
-    if found.null_count:
-        place_of_first = pc.index(pc.is_null(found), True).as_py()
-        side, row = divmod(place_of_first, len(ends[0]))
-        raise _stranger(ends[side][row], f"{place(row)}, column {names[side]!r},")
-    return torch.from_numpy(np.asarray(found.to_numpy(), dtype=np.int64).reshape(2, -1))
+    numbers = pc.index_in(both, value_set=ids)  # once for both ends, since each call builds a table of all ids
+    if numbers.null_count:
+        first = pc.index(pc.is_null(numbers), True).as_py()
+        side, row = divmod(first, len(ends[0]))
+        raise _unknown_node(ends[side][row], f"{place(row)}, column {names[side]!r},")
+    return torch.from_numpy(np.asarray(numbers.to_numpy(), dtype=np.int64).reshape(2, -1))
 
 
-def _stranger(value: pa.Scalar, where: str) -> GraphveilError:
+def _unknown_node(value: pa.Scalar, where: str) -> GraphveilError:
     if value.as_py() in (None, ""):
-        return GraphveilError(f"{where} names no node: give the link both ends.")
+        return GraphveilError(f"{where} is empty: give the ids of both ends of a link.")
     return GraphveilError(
-        f"{where} names {_shown(value)}, which is not among the nodes: add it there, or drop the link."
+        f"{where} has the id {_shown(value)}, which is not in the table of nodes: add the node, or remove the link."
     )
 
 
@@ -76,12 +78,12 @@ def _shown(value: pa.Scalar) -> str:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Without a dictionary; whole numbers in one width; anything else as text."""
+    """Ids as numbers or text, without a dictionary encoding."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = pc.cast(column, kind.value_type), kind.value_type
     if pa.types.is_boolean(kind) or pa.types.is_nested(kind):
-        raise GraphveilError(f"ids of type {kind} cannot tell nodes apart: give whole numbers or words.")
+        raise GraphveilError(f"ids have the type {kind}: expected whole numbers or text.")
     if pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return column
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
@@ -91,7 +93,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _whole(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
-    """Ids as numbers of a type if all of them are such whole numbers in their plain writing."""
+    """Ids as integers of a type, or None if one of them is not written as such an integer."""
     written = not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
     chunks = []
     for chunk in column.chunks:

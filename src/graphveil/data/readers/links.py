@@ -1,4 +1,4 @@
-"""From rows that name two nodes each to simple, undirected links, with an account of what was dropped."""
+"""Convert rows of two nodes each to simple, undirected links, with notes about what was dropped."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,19 +10,19 @@ from torch import Tensor
 
 from graphveil.data.graph import decode_pairs, encode_pairs
 from graphveil.data.origin import ReadOptions
-from graphveil.data.sentences import some
+from graphveil.data.sentences import plural
 from graphveil.errors import GraphveilError
 
 
 @dataclass(frozen=True)
 class Links:
-    """Rows of links as they came.
+    """Rows of links as the source has them.
 
     Args:
-        ends: node numbers, (2, rows).
-        place: where a row came from, for a sentence.
-        weights: (rows,), where links have some.
-        directed: whether a row speaks of one direction only; else it stands for both.
+        ends: Numbers of nodes, (2, rows).
+        place: Where a row is in its source, for messages.
+        weights: (rows,), if the links have weights.
+        directed: Whether a row is a link in one direction; else in both.
     """
 
     ends: Tensor
@@ -32,7 +32,7 @@ class Links:
 
 
 def simple_links(links: Links, reading: ReadOptions, notes: list[str]) -> Tensor:
-    """Each link once, as (2, links) with u < v in ascending order; `notes` get to know what is gone."""
+    """Return each link once, (2, links) with u < v in ascending order; what is dropped is added to `notes`."""
     rows = links.ends.size(1)
     links = _heavy(links, reading, notes)
     ends = links.ends
@@ -40,9 +40,9 @@ def simple_links(links: Links, reading: ReadOptions, notes: list[str]) -> Tensor
     if count := int(loop.sum()):
         if reading.loops == "refuse":
             raise GraphveilError(
-                f"{_first(links, loop)}, links a node to itself, {_among(count)}, or say --loops drop."
+                f"{_first(links, loop)}, links a node to itself, {_among(count)}, or use --loops drop."
             )
-        notes.append(f"{some(count, 'loop')} dropped.")
+        notes.append(f"{plural(count, 'self-loop')} dropped.")
         links = _chosen(links, np.flatnonzero(~loop.numpy()))
         ends = links.ends
     codes = encode_pairs(torch.stack([torch.minimum(*ends), torch.maximum(*ends)]))
@@ -51,36 +51,38 @@ def simple_links(links: Links, reading: ReadOptions, notes: list[str]) -> Tensor
     if count := ends.size(1) - codes.numel():
         if reading.duplicates == "refuse":
             raise GraphveilError(
-                f"{links.place(_first_repeated(ends))}, repeats a link, {_among(count)}, or say --duplicates drop."
+                f"{links.place(_first_repeated(ends))}, repeats a link, {_among(count)}, or use --duplicates drop."
             )
-        notes.append(f"{some(count, 'repeated link')} dropped.")
+        notes.append(f"{plural(count, 'duplicate link')} dropped.")
     pairs = codes // 2
     both = torch.zeros_like(pairs, dtype=torch.bool)
     both[1:] = pairs[1:] == pairs[:-1]
     pairs = _directions(pairs, both, links, reading, notes)
-    notes.append(f"{some(pairs.numel(), 'link')} of {some(rows, 'row')}.")
+    notes.append(f"{plural(pairs.numel(), 'link')} from {plural(rows, 'row')}.")
     return decode_pairs(pairs)
 
 
 def _heavy(links: Links, reading: ReadOptions, notes: list[str]) -> Links:
-    """Those that weigh enough."""
+    """The links with at least the minimum weight."""
     if reading.min_weight is None:
         if links.weights is not None and (links.weights != 1).any():
-            notes.append("Weights of links are not used, but by --min-weight.")
+            notes.append("Link weights are used only with --min-weight.")
         return links
     if links.weights is None:
-        raise GraphveilError("a least weight is asked for, but the links have no weight: name its column by --weight.")
+        raise GraphveilError(
+            "--min-weight was given, but the links have no weight: name the column of weights with --weight."
+        )
     unknown = np.isnan(links.weights)
     if unknown.any():
-        raise GraphveilError(f"{links.place(int(unknown.argmax()))}, has a link without a weight: give it one.")
+        raise GraphveilError(f"{links.place(int(unknown.argmax()))}, has a link without a weight: add the weight.")
     heavy = np.flatnonzero(links.weights >= reading.min_weight)
     if count := len(links.weights) - len(heavy):
-        notes.append(f"{some(count, 'link')} lighter than {reading.min_weight:g} dropped.")
+        notes.append(f"{plural(count, 'link')} with a weight below {reading.min_weight:g} dropped.")
     return _chosen(links, heavy)
 
 
 def _among(count: int) -> str:
-    return "the only such row: take it out" if count == 1 else f"one of {count:,} such rows: take them out"
+    return "the only such row: remove it" if count == 1 else f"one of {count:,} such rows: remove them"
 
 
 def _chosen(links: Links, rows: NDArray[np.int64]) -> Links:
@@ -88,16 +90,17 @@ def _chosen(links: Links, rows: NDArray[np.int64]) -> Links:
 
 
 def _directions(pairs: Tensor, both: Tensor, links: Links, reading: ReadOptions, notes: list[str]) -> Tensor:
-    """Pairs of one direction or of two as pairs."""
+    """The pairs of links: those in at least one direction, or only those in both."""
     count, distinct = int(both.sum()), pairs[~both]
     if reading.direction == "mutual" and links.directed:
-        if gone := distinct.numel() - count:
-            notes.append(f"{some(gone, 'link')} of one direction only dropped.")
+        if one_way := distinct.numel() - count:
+            notes.append(f"{plural(one_way, 'link')} in one direction only dropped.")
         return pairs[both]
     if count:
-        notes.append(f"{some(count, 'link')} {'comes' if count == 1 else 'come'} in both directions: taken once.")
+        verb = "exists in both directions and counts" if count == 1 else "exist in both directions and count"
+        notes.append(f"{plural(count, 'link')} {verb} once.")
     elif links.directed and distinct.numel():
-        notes.append("Each link comes in one direction and is taken for both.")
+        notes.append("Each link exists in one direction and counts as undirected.")
     return distinct
 
 
@@ -112,7 +115,7 @@ def _first(links: Links, rows: Tensor) -> str:
 
 
 def _first_repeated(ends: Tensor) -> int:
-    """The first row that says what an earlier one has said."""
+    """The first row that repeats an earlier one."""
     _, codes = torch.unique(ends, dim=1, return_inverse=True)
     order = codes.argsort(stable=True)
     again = codes[order][1:] == codes[order][:-1]

@@ -1,6 +1,6 @@
-"""NumPy's own files, `.npz` and `.npy`.
+"""NumPy's files, `.npz` and `.npy`.
 
-They are read without unpickling, and only after the sizes that they announce have been compared with those they have.
+They are read without unpickling, and only after the declared sizes have been compared with the actual ones.
 """
 
 import math
@@ -13,16 +13,16 @@ import numpy as np
 
 from graphveil.data.origin import ReadOptions
 from graphveil.data.readers.arrays import read_arrays
-from graphveil.data.readers.assemble import Found
-from graphveil.data.readers.safe_open import BAD_ZIP, MOST_BYTES, brief, check_expansion, check_file, unreadable
+from graphveil.data.readers.assemble import Contents
+from graphveil.data.readers.safe_open import BAD_ZIP, MAX_BYTES, brief, check_expansion, check_file, unreadable
 from graphveil.errors import GraphveilError
 
-MOST_MEMBERS = 1000
-"""Arrays in one file."""
+MAX_MEMBERS = 1000
+"""How many arrays a file may hold."""
 
 
-def read_array_file(file: Path, suffix: str, reading: ReadOptions) -> Found:
-    """An `.npz` or `.npy` file."""
+def read_array_file(file: Path, suffix: str, reading: ReadOptions) -> Contents:
+    """Read an `.npz` or `.npy` file."""
     size = check_file(file)
     try:
         stream = file.open("rb")
@@ -34,14 +34,14 @@ def read_array_file(file: Path, suffix: str, reading: ReadOptions) -> Found:
         try:
             arrays = _members(file, zipfile.ZipFile(stream), size)
         except (*BAD_ZIP, OSError) as error:
-            raise GraphveilError(f"{file} cannot be unpacked ({brief(error)}): save it anew.") from error
+            raise GraphveilError(f"{file} cannot be unpacked ({brief(error)}): save it again.") from error
     return read_arrays(arrays, reading, str(file))
 
 
 def _members(file: Path, archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
     members = archive.infolist()
-    if len(members) > MOST_MEMBERS:
-        raise GraphveilError(f"{file} holds {len(members):,} arrays, and at most {MOST_MEMBERS:,} are read.")
+    if len(members) > MAX_MEMBERS:
+        raise GraphveilError(f"{file} holds {len(members):,} arrays: at most {MAX_MEMBERS:,} are allowed.")
     check_expansion(file, size, sum(member.file_size for member in members))
     arrays = {}
     for member in members:
@@ -52,21 +52,21 @@ def _members(file: Path, archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
 
 
 def _member(file: Path, stream: Any, size: int, name: str) -> Any:
-    """One array, after its header has been compared with the bytes that follow."""
+    """Read one array, after its header has been compared with the size of the file."""
     try:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+            warnings.simplefilter("ignore")  # about headers that Python 2 wrote
             shape, fortran, kind = read(stream)
-    except Exception as error:  # the header is read as Python's text, which can be wrong in any way
-        raise GraphveilError(f"{file}: {name!r} is no NumPy array ({brief(error)}): save it anew.") from error
+    except Exception as error:  # the header is parsed as Python source, which can fail in any way
+        raise GraphveilError(f"{file}: {name!r} is not a NumPy array ({brief(error)}): save it again.") from error
     if kind.hasobject:
-        raise GraphveilError(f"{file}: {name!r} holds Python objects, which could run code: save numbers or texts.")
+        raise GraphveilError(f"{file}: {name!r} holds Python objects, which could run code: save numbers or text.")
     expected = math.prod(shape) * kind.itemsize
-    if expected > MOST_BYTES or expected > size:
-        raise GraphveilError(f"{file}: {name!r} announces {expected:,} bytes and there are {size:,}: it is refused.")
+    if expected > MAX_BYTES or expected > size:
+        raise GraphveilError(f"{file}: {name!r} declares {expected:,} bytes, but the file has {size:,}: save it again.")
     data = stream.read(expected)
     if len(data) < expected:
-        raise GraphveilError(f"{file}: {name!r} ends too early: it was cut off; save it anew.")
+        raise GraphveilError(f"{file}: {name!r} is truncated: save it again.")
     return np.frombuffer(data, dtype=kind).reshape(shape, order="F" if fortran else "C")

@@ -1,4 +1,4 @@
-"""PyG's `Data`, as an object or from a file of `torch.save`, which is read without running anything that is in it."""
+"""PyG's `Data`, as an object or from a file of `torch.save`, which is read without running code from it."""
 
 import pickle
 import pickletools
@@ -15,50 +15,51 @@ from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 
 from graphveil.data.origin import ReadOptions
 from graphveil.data.readers.arrays import check_size, read_arrays
-from graphveil.data.readers.assemble import Found
+from graphveil.data.readers.assemble import Contents
 from graphveil.data.readers.safe_open import BAD_ZIP, brief, check_expansion, check_file
 from graphveil.errors import GraphveilError
 
 ALLOWED: list[Any] = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage]
-"""Classes that a file may name, beside tensors and what Python itself has."""
+"""Classes that a file may use, besides tensors and Python's basic types."""
 
-LONGEST_WORD = 5000
-"""Characters of a text in a file of `torch.save`."""
+MAX_TEXT_LENGTH = 5000
+"""The longest text, in characters, in a file of `torch.save`."""
 
 
-def read_pyg_file(file: Path, reading: ReadOptions) -> Found:
-    """A file that holds a `Data`, its dictionary, or the processed single graph of a data set."""
+def read_pyg_file(file: Path, reading: ReadOptions) -> Contents:
+    """Read a file that holds a `Data`, its dictionary, or the processed single graph of a data set."""
     size = check_file(file)
     try:
         with zipfile.ZipFile(file) as archive:
             check_expansion(file, size, sum(member.file_size for member in archive.infolist()))
             for member in archive.namelist():
                 if member.rpartition("/")[2] == "data.pkl":
-                    _check_words(file, archive.read(member))
+                    _check_texts(file, archive.read(member))
     except (*BAD_ZIP, OSError) as error:
-        raise GraphveilError(f"{file} is no file of torch.save ({brief(error)}): save it anew.") from error
+        raise GraphveilError(f"{file} is not a file of torch.save ({brief(error)}): save it again.") from error
     try:
         with torch.serialization.safe_globals(ALLOWED):
             value = torch.load(file, weights_only=True, map_location="cpu")
     except pickle.UnpicklingError as error:
-        asked = re.search(r"GLOBAL:? ([\w.]+)", str(error), re.IGNORECASE)
-        what = asked[1] if asked else "something"
+        match = re.search(r"GLOBAL:? ([\w.]+)", str(error), re.IGNORECASE)
+        name_in_file = match[1] if match else "a class"
         raise GraphveilError(
-            f"{file} asks for {what}, which no graph needs: it is refused; save a plain torch_geometric.data.Data."
+            f"{file} uses {name_in_file}, which is not allowed because it could run code: save a plain"
+            " torch_geometric.data.Data."
         ) from error
-    except Exception as error:  # torch says what it likes of a broken file
-        raise GraphveilError(f"{file} cannot be read ({brief(error)}): save it anew.") from error
+    except Exception as error:  # a broken file can cause any error in torch
+        raise GraphveilError(f"{file} cannot be read ({brief(error)}): save it again.") from error
     return read_pyg(_single(value, file), reading, str(file))
 
 
-def read_pyg(graph: BaseData, reading: ReadOptions, name: str = "the graph") -> Found:
-    """A `Data`; x, y and every tensor of one whole number a node are taken, and nothing in it is altered."""
+def read_pyg(graph: BaseData, reading: ReadOptions, name: str = "the graph") -> Contents:
+    """Read x, y and every tensor of one integer per node from a `Data`, which is not altered."""
     if type(graph) is not Data:
         raise GraphveilError(f"{name} is a {type(graph).__name__}: expected one graph, a torch_geometric.data.Data.")
     if "_store" not in vars(graph):
         raise GraphveilError(
-            f"{name} was saved by an older version of PyG, which kept graphs otherwise: open it there, save its"
-            " to_dict() by torch.save, and give that."
+            f"{name} was saved by an older version of PyG, which used another format: open it with that version, and"
+            " save its to_dict() with torch.save."
         )
     parts = {}
     for key, value in graph.to_dict().items():
@@ -76,14 +77,16 @@ def read_pyg(graph: BaseData, reading: ReadOptions, name: str = "the graph") -> 
     return read_arrays(known, reading, name)
 
 
-def _check_words(file: Path, pickled: bytes) -> None:
-    """Refuse endless words, over which torch's search for what to say of a broken file takes minutes."""
+def _check_texts(file: Path, pickled: bytes) -> None:
+    """Refuse very long texts: torch takes minutes to compose the error message of a broken file with one."""
     try:
-        longest = max((len(word) for _, word, _ in pickletools.genops(pickled) if isinstance(word, str)), default=0)
-    except Exception as error:  # it has no error of its own
-        raise GraphveilError(f"{file} cannot be read ({brief(error)}): save it anew.") from error
-    if longest > LONGEST_WORD:
-        raise GraphveilError(f"{file} has a word of {longest:,} characters in it, which no graph needs: save it anew.")
+        longest = max((len(text) for _, text, _ in pickletools.genops(pickled) if isinstance(text, str)), default=0)
+    except Exception as error:  # pickletools has no error class
+        raise GraphveilError(f"{file} cannot be read ({brief(error)}): save it again.") from error
+    if longest > MAX_TEXT_LENGTH:
+        raise GraphveilError(
+            f"{file} holds a text of {longest:,} characters: at most {MAX_TEXT_LENGTH:,} are allowed; remove it."
+        )
 
 
 def _single(value: Any, file: Path) -> Data:
@@ -97,6 +100,6 @@ def _single(value: Any, file: Path) -> Data:
 
 
 def _check(value: Tensor, key: str, name: str) -> None:
-    """Refuse a tensor that is larger than what is stored of it: a view that repeats itself."""
+    """Refuse a tensor that is larger than its storage, as an expanded view is."""
     if value.layout == torch.strided and value.numel() * value.element_size() > value.untyped_storage().nbytes():
-        raise GraphveilError(f"{name}: {key} has {value.numel():,} values and stores fewer: it is refused.")
+        raise GraphveilError(f"{name}: {key} has {value.numel():,} values but stores fewer: save {key}.clone().")

@@ -1,7 +1,7 @@
-"""Opening files that nobody has looked at: what they are, how large they become, and how their text is written.
+"""Open untrusted files: checks of their kind, their unpacked size and the encoding of their text.
 
-Everything is measured before it is allocated. A compressed file may say that it holds a million times its size, and a
-name may be a pipe that never ends.
+Sizes are checked before memory is allocated. A compressed file may expand to a million times its size, and a path may
+be a pipe that never ends.
 """
 
 import difflib
@@ -12,23 +12,23 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from graphveil.data.sentences import listed, short
+from graphveil.data.sentences import list_names, quote
 from graphveil.errors import GraphveilError, printable
 
-MOST_BYTES = 8 << 30
-"""Of a file, after it is unpacked."""
+MAX_BYTES = 8 << 30
+"""The largest file, after it is unpacked."""
 
-MOST_EXPANSION = 200
-"""How many times its own size a packed file may become; tables of zeros come near 100, bombs to 1,000 and more."""
+MAX_EXPANSION = 200
+"""How many times its size a packed file may expand to; tables of zeros come near 100, bombs exceed 1,000."""
 
 SMALL = 64 << 20
-"""Bytes below which expansion is no matter."""
+"""Expansion is not checked below this number of bytes."""
 
-MOST_COLUMNS = 100_000
-"""Of a table, or of the features that come of it."""
+MAX_COLUMNS = 100_000
+"""How many columns a table may have, and how many features."""
 
 BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, UnicodeDecodeError)
-"""What the standard library says of a zip file that is none, or is broken, or has a password."""
+"""What the standard library raises for a file that is not a zip file, is broken, or has a password."""
 
 _MARKS = {
     b"\xff\xfe\x00\x00": "utf-32",
@@ -41,23 +41,23 @@ _CHUNK = 1 << 22
 
 
 def check_file(file: Path) -> int:
-    """The size of an ordinary file; folders, pipes and devices are refused before they can hang."""
+    """Return the size of a regular file; folders, pipes and devices are refused, since reading them could hang."""
     try:
         status = file.stat()
     except (OSError, ValueError) as error:
         raise unreadable(file, error) from error
     if not stat.S_ISREG(status.st_mode):
-        raise GraphveilError(f"{file} is no ordinary file: give a file, or a folder that holds edges.csv.")
-    if status.st_size > MOST_BYTES:
+        raise GraphveilError(f"{file} is not a regular file: give a file, or a folder with edges.csv.")
+    if status.st_size > MAX_BYTES:
         raise GraphveilError(
-            f"{file} has {status.st_size:,} bytes, and at most {MOST_BYTES:,} are read: split it, or save it as Parquet"
+            f"{file} has {status.st_size:,} bytes, and at most {MAX_BYTES:,} are read: split it, or save it as Parquet"
             " with fewer columns."
         )
     return status.st_size
 
 
 def read_bytes(file: Path) -> bytes:
-    """All of a file; what ends in .gz is unpacked, within bounds."""
+    """Return the bytes of a file; a gzip file is unpacked, up to a limit."""
     size = check_file(file)
     try:
         data = file.read_bytes()
@@ -67,16 +67,22 @@ def read_bytes(file: Path) -> bytes:
 
 
 def check_expansion(file: Path, packed: int, unpacked: int) -> None:
-    """Refuse a file that would become much larger than it is."""
-    if unpacked > MOST_BYTES or (unpacked > SMALL and unpacked > packed * MOST_EXPANSION):
+    """Refuse a file that would expand to much more than its size."""
+    if unpacked > MAX_BYTES or (unpacked > SMALL and unpacked > packed * MAX_EXPANSION):
         raise GraphveilError(
-            f"{file} has {packed:,} bytes and would become {unpacked:,} or more: it is refused as a bomb; unpack it"
-            " yourself if you trust it."
+            f"{file} has {packed:,} bytes and would expand to at least {unpacked:,}, as a decompression bomb does:"
+            " unpack it yourself if you trust it."
         )
 
 
 def as_utf8(file: Path, data: bytes, encoding: str | None) -> bytes:
-    """The text of a file as UTF-8 without a mark; None is UTF-8, or what the mark says."""
+    """Return the text of a file as UTF-8 without a byte order mark.
+
+    Args:
+        file: The file, for messages.
+        data: Its bytes.
+        encoding: The encoding of the text; None means UTF-8, or the encoding that the byte order mark declares.
+    """
     marked = next((name for mark, name in _MARKS.items() if data.startswith(mark)), None)
     encoding = encoding or marked
     try:
@@ -86,12 +92,12 @@ def as_utf8(file: Path, data: bytes, encoding: str | None) -> bytes:
             lines = b"\n" in data or b"\r" in data
             data = data.decode(encoding).removeprefix("\ufeff").encode("utf-8")
             if lines and b"\n" not in data and b"\r" not in data:
-                raise UnicodeError("then it would be one endless line")
+                raise UnicodeError("all lines would become one")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise GraphveilError(
             f"{file}, line {line}, has the byte 0x{data[error.start]:02x}, which is not {encoding or 'UTF-8'}:"
-            " say how it is written, as in --text-encoding latin-1."
+            " name its encoding, as in --text-encoding latin-1."
         ) from error
     except (LookupError, UnicodeError, ValueError) as error:
         raise GraphveilError(
@@ -99,27 +105,27 @@ def as_utf8(file: Path, data: bytes, encoding: str | None) -> bytes:
         ) from error
     if (at := data.find(b"\x00")) >= 0:
         line = data.count(b"\n", 0, at) + 1
-        raise GraphveilError(f"{file}, line {line}, has a zero byte: it is no text, or needs --text-encoding utf-16.")
+        raise GraphveilError(f"{file}, line {line}, has a zero byte: it is not text, or needs --text-encoding utf-16.")
     return data.replace(b"\r", b"\n") if b"\r" in data and b"\n" not in data else data
 
 
 def unreadable(file: Path, error: Exception) -> GraphveilError:
-    """The sentence for a file that cannot be read."""
+    """Return the error for a file that cannot be read."""
     reason = getattr(error, "strerror", None) or brief(error)
-    return GraphveilError(f"cannot read {str(file)!r}: {reason}.")
+    return GraphveilError(f"cannot read {str(file)!r}: {reason}. Check the path and its permissions.")
 
 
 def no_column(where: str, name: str, names: Sequence[str]) -> GraphveilError:
-    """The sentence for a column that is not there."""
+    """Return the error for a missing column."""
     if not names:
-        return GraphveilError(f"{where} has no column {short(name)}: give a table of nodes, by --nodes, that has it.")
+        return GraphveilError(f"{where} has no column {quote(name)}: give a table of nodes that has it with --nodes.")
     near = difflib.get_close_matches(name, names[:1000], n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return GraphveilError(f"{where} has no column {short(name)}: it has {listed(names)}.{hint}")
+    return GraphveilError(f"{where} has no column {quote(name)}: it has {list_names(names)}.{hint}")
 
 
 def brief(error: Exception) -> str:
-    """What a library said, in one short line without characters that would steer a terminal."""
+    """Return the message of an error in one short line without control characters."""
     return printable(" ".join(str(error).split())[:200] or type(error).__name__)
 
 
@@ -134,8 +140,8 @@ def _unpacked(file: Path, data: bytes, size: int) -> bytes:
                 out.write(piece)
                 check_expansion(file, size, out.tell())
                 if not piece and not rest and not part.eof:
-                    raise GraphveilError(f"{file} ends too early: it was cut off; make it anew.")
+                    raise GraphveilError(f"{file} is truncated: create it again.")
             rest = part.unused_data.lstrip(b"\x00")
     except zlib.error as error:
-        raise GraphveilError(f"{file} cannot be unpacked ({brief(error)}): make it anew.") from error
+        raise GraphveilError(f"{file} cannot be unpacked ({brief(error)}): create it again.") from error
     return out.getvalue()

@@ -1,4 +1,4 @@
-"""Tables of text: CSV, TSV and lists of links, with whatever delimiter, header and comments they came with."""
+"""Tables of text: CSV, TSV and lists of links, with any delimiter, with or without a header and comments."""
 
 import csv
 import io
@@ -11,18 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from graphveil.data.readers.safe_open import MOST_BYTES, MOST_COLUMNS, SMALL, as_utf8, brief, read_bytes
-from graphveil.data.sentences import some
+from graphveil.data.readers.safe_open import MAX_BYTES, MAX_COLUMNS, SMALL, as_utf8, brief, read_bytes
+from graphveil.data.sentences import plural
 from graphveil.errors import GraphveilError
 
 MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None")
-"""Words that stand for no value among numbers, and in features; that of a target may be a class."""
+"""Texts that mean a missing value among numbers and in features; in a target they may be classes."""
 
-LONGEST_ROW = 64 << 20
-"""Bytes of one row."""
+MAX_ROW_BYTES = 64 << 20
+"""The longest row."""
 
-MOST_VALUES = MOST_BYTES // 8
-"""Of a table, since a number takes eight bytes even where its text takes one."""
+MAX_VALUES = MAX_BYTES // 8
+"""How many values a table may have: a number takes eight bytes even if its text takes one."""
 
 _BLOCK = 8 << 20
 _DELIMITERS = ",;\t|"
@@ -32,13 +32,16 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table whose header is known and whose rows are yet to be read.
+    """A table whose header is known and whose rows have not been parsed.
 
     Args:
-        names: of the columns; those without one are called "column 1", ...
-        unnamed: which columns have such a name.
-        header: the line of the file that says the names; nothing if there is none.
-        body: the rows, as UTF-8. before: how many lines come before them.
+        file: The file.
+        names: The names of the columns; columns without a name are called "column 1", ...
+        unnamed: The columns without a name.
+        header: The line with the names; empty if there is none.
+        delimiter: What separates values in a row.
+        body: The rows, as UTF-8.
+        before: How many lines come before the rows.
     """
 
     file: Path
@@ -50,7 +53,7 @@ class TextTable:
     before: int
 
     def read(self, columns: Sequence[str], texts: Sequence[str] = ()) -> pa.Table:
-        """Some columns; `texts` stay as they are written, of the others those that hold numbers become numbers."""
+        """Read columns. Those in `texts` stay text; others are converted to numbers if all their values are numbers."""
         if not self.body.strip():
             return pa.table({name: pa.array([], pa.string()) for name in columns})
         try:
@@ -60,14 +63,14 @@ class TextTable:
         return _trimmed(table) if b" " in self.body or b"\t" in self.body else table
 
     def without_header(self) -> "TextTable":
-        """The same, with what was taken for the header as its first row."""
+        """The same table with its header as the first row."""
         line = " ".join(self.header.split()) if self.delimiter == " " else self.header
         names = [f"column {place + 1}" for place in range(len(self.names))]
         body = line.encode("utf-8") + b"\n" + self.body
         return replace(self, names=names, unnamed=frozenset(names), header="", body=body, before=self.before - 1)
 
     def place(self, row: int) -> str:
-        """Where a row stands in the file, for a sentence."""
+        """Where a row is in the file, for messages."""
         try:
             number = next(line for at, (line, _) in enumerate(self._rows()) if at == row)
         except (csv.Error, StopIteration):
@@ -80,14 +83,14 @@ class TextTable:
         except pa.ArrowInvalid as error:
             if "conversion error" not in str(error):
                 raise
-        return _numbers(self._parsed(columns, columns), texts)  # a column looked like numbers at first
+        return _numbers(self._parsed(columns, columns), texts)  # a column began with numbers and has text later
 
     def _parsed(self, columns: Sequence[str], texts: Sequence[str]) -> pa.Table:
         quoted = self.delimiter != " " and b'"' in self.body
         table: pa.Table = pa_csv.read_csv(
             pa.BufferReader(self.body),
             pa_csv.ReadOptions(
-                column_names=list(self.names), block_size=LONGEST_ROW if len(self.names) > 1000 or quoted else _BLOCK
+                column_names=list(self.names), block_size=MAX_ROW_BYTES if len(self.names) > 1000 or quoted else _BLOCK
             ),
             pa_csv.ParseOptions(
                 delimiter=self.delimiter, quote_char='"' if quoted else False, newlines_in_values=quoted
@@ -102,7 +105,7 @@ class TextTable:
         return table
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Each row with its line, slowly: to say where a fault is."""
+        """Each row with the number of its line; slow, and used only to locate an error."""
         lines = io.StringIO(self.body.decode("utf-8"), newline="")
         plain = self.delimiter == " "
         rows = csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL)
@@ -113,28 +116,32 @@ class TextTable:
                 yield line, row
 
     def _fault(self, error: Exception) -> GraphveilError:
-        """What is wrong with the rows, and where."""
+        """The error for bad rows, with their location."""
         if "straddling" in str(error):
             return GraphveilError(
-                f"{self.file} has a row of more than {LONGEST_ROW >> 20} MB: is a quotation mark left open?"
+                f"{self.file} has a row of more than {MAX_ROW_BYTES >> 20} MB: check for an unclosed quotation mark."
             )
         try:
             for line, row in self._rows():
                 if len(row) != len(self.names):
-                    came, expected = some(len(row), "column"), len(self.names)
+                    came, expected = plural(len(row), "column"), len(self.names)
                     return GraphveilError(
-                        f"{self.file}, line {line}, has {came} and the table has {expected}: mend it."
+                        f"{self.file}, line {line}, has {came}, but the table has {expected}: correct the line."
                     )
         except csv.Error as fault:
-            return GraphveilError(f"{self.file} cannot be read as a table ({brief(fault)}): mend it, or save it anew.")
-        return GraphveilError(f"{self.file} cannot be read as a table ({brief(error)}): mend it, or save it anew.")
+            return GraphveilError(
+                f"{self.file} cannot be read as a table ({brief(fault)}): repair it, or save it again."
+            )
+        return GraphveilError(f"{self.file} cannot be read as a table ({brief(error)}): repair it, or save it again.")
 
 
 def open_text(file: Path, encoding: str | None, known: Callable[[str], bool]) -> TextTable:
-    """Look at the first lines of a table.
+    """Open a table and read its first lines.
 
     Args:
-        known: whether a name is one that the header of such a table may well have.
+        file: The file.
+        encoding: The encoding of its text; None detects it.
+        known: Whether columns of such a table often have a name.
     """
     data = as_utf8(file, read_bytes(file), encoding)
     start, before, comment = 0, 0, b""
@@ -147,25 +154,25 @@ def open_text(file: Path, encoding: str | None, known: Callable[[str], bool]) ->
     first = data[start : data.find(b"\n", start) + 1 or len(data)].decode("utf-8").strip("\r\n")
     if not first.strip():
         raise GraphveilError(f"{file} is empty: expected a table with a header, or a list of links.")
-    if len(first) > LONGEST_ROW:
-        raise GraphveilError(f"{file} has a first row of more than {LONGEST_ROW >> 20} MB: is it a table?")
+    if len(first) > MAX_ROW_BYTES:
+        raise GraphveilError(f"{file} has a first row of more than {MAX_ROW_BYTES >> 20} MB: expected a table.")
     delimiter = _delimiter(file, first)
     names = _fields(file, first, delimiter)
-    if len(names) > MOST_COLUMNS:
+    if len(names) > MAX_COLUMNS:
         raise GraphveilError(
-            f"{file} has {len(names):,} columns, and at most {MOST_COLUMNS:,} are read: leave some out."
+            f"{file} has {len(names):,} columns, and at most {MAX_COLUMNS:,} are supported: remove some."
         )
-    said = _fields(file, comment.decode("utf-8").lstrip("#% "), delimiter) if comment else []
-    says = len(said) == len(names) and not any(map(_NUMBER.fullmatch, said))
+    in_comment = _fields(file, comment.decode("utf-8").lstrip("#% "), delimiter) if comment else []
+    comment_fits = len(in_comment) == len(names) and not any(map(_NUMBER.fullmatch, in_comment))
     numbers = all(name == "" or _NUMBER.fullmatch(name) for name in names)
     header = "" if numbers else first
-    if says and (numbers or (any(map(known, said)) and not any(map(known, names)))):
-        names, header = said, ""
+    if comment_fits and (numbers or (any(map(known, in_comment)) and not any(map(known, names)))):
+        names, header = in_comment, ""
     elif numbers:
         names = [""] * len(names)
     body = data[start:]
-    if len(body) > SMALL and (count := body.count(delimiter.encode())) > MOST_VALUES:
-        raise GraphveilError(f"{file} has {count:,} values, and at most {MOST_VALUES:,} are read: leave out columns.")
+    if len(body) > SMALL and (count := body.count(delimiter.encode())) > MAX_VALUES:
+        raise GraphveilError(f"{file} has {count:,} values, and at most {MAX_VALUES:,} are supported: remove columns.")
     if header:
         body, before = body[len(first.encode()) :].removeprefix(b"\r").removeprefix(b"\n"), before + 1
     table = TextTable(file, *_named(file, names), header, delimiter, body, before)
@@ -190,7 +197,7 @@ def _fields(file: Path, line: str, delimiter: str) -> list[str]:
     try:
         return [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
     except csv.Error as error:
-        raise GraphveilError(f"{file} has a header that cannot be read ({brief(error)}): is it a table?") from error
+        raise GraphveilError(f"{file} has a header that cannot be read ({brief(error)}): expected a table.") from error
 
 
 def _named(file: Path, names: Sequence[str]) -> tuple[list[str], frozenset[str]]:
@@ -205,20 +212,20 @@ def _named(file: Path, names: Sequence[str]) -> tuple[list[str], frozenset[str]]
 
 
 def _single_blanks(body: bytes) -> bytes:
-    """One blank between fields and none at the ends of lines."""
+    """One space between fields and none at the ends of lines."""
     if b"\t" in body or b"  " in body or b" \n" in body or b"\n " in body or b" \r" in body or body[:1] in b" ":
         body = re.sub(rb" *\r?\n *", b"\n", re.sub(rb"[ \t]+", b" ", body)).strip(b" ")
     return body
 
 
 def _trimmed(table: pa.Table) -> pa.Table:
-    """Cells without blanks at their ends, which nobody sees: an id with one would not be found in the other table."""
+    """Values without spaces at their ends, which are invisible: such an id would not match in the other table."""
     columns = [pc.utf8_trim(c, " \t") if pa.types.is_string(c.type) else c for c in table.columns]
     return pa.table(columns, names=table.column_names)
 
 
 def _numbers(table: pa.Table, texts: Sequence[str]) -> pa.Table:
-    """Columns of text as numbers where all that is in them is one."""
+    """Convert columns of text to numbers if all their values are numbers."""
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         converted = column

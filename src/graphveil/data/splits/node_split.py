@@ -1,4 +1,4 @@
-"""Which nodes train, are spared, select and test: counted from how many are known, and drawn at random."""
+"""Draw the nodes of each part of a split, in numbers that depend on how many nodes have known targets."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,13 @@ from graphveil.randomness import generator
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """The first target that nodes have, and of which nodes any target is known.
+    """The classes of the first target, and the nodes for which any target is known.
 
     Args:
-        of_node: the class of each node. sizes: how many nodes each class has. nodes: in ascending order.
+        name: The first target that is not links.
+        of_node: (num_nodes,) the class of each node.
+        sizes: (classes,) how many nodes each class has.
+        nodes: (n,) the nodes for which any target is known, in ascending order.
     """
 
     name: str
@@ -29,7 +32,14 @@ class Known:
 
 @dataclass(frozen=True)
 class Counts:
-    """How many nodes of each class train, how many of unknown class are spared, and how many select and test."""
+    """How many nodes each part has.
+
+    Args:
+        per_class: Training nodes of each class.
+        others: Spare nodes of unknown class.
+        val: Validation nodes.
+        test: Test nodes.
+    """
 
     per_class: Sequence[int]
     others: int
@@ -39,7 +49,7 @@ class Counts:
 
 @dataclass(frozen=True, eq=False)
 class NodeParts:
-    """Nodes by their role."""
+    """The nodes of each part, (n,) each."""
 
     train: Tensor
     val: Tensor
@@ -48,7 +58,7 @@ class NodeParts:
 
 
 def draw_nodes(graph: Data, seed: int, targets: Sequence[str], count: Callable[[Known], Counts]) -> NodeParts:
-    """The parts of a split for some targets; where all of these are links, no node has a part."""
+    """Draw the nodes of each part for some targets; all parts are empty if the only target is links."""
     check_graph(graph)
     names = [name for name in targets if name != "links"]
     if not names:
@@ -63,7 +73,8 @@ def draw_nodes(graph: Data, seed: int, targets: Sequence[str], count: Callable[[
     without = rest[known.of_node[rest] == UNKNOWN]
     spare = without[: counts.others]
     if len(without):
-        # those of known class that do not train come late in the order: without another one, none would select
+        # The nodes of known class that do not train come late in the order; without another order, the validation part
+        # would have none of them.
         rest = rest[~torch.isin(rest, spare)]
         rest = rest[torch.randperm(len(rest), generator=generator(seed, "split", "rest"))]
     val, test, left = rest.tensor_split([counts.val, counts.val + counts.test])
@@ -71,14 +82,14 @@ def draw_nodes(graph: Data, seed: int, targets: Sequence[str], count: Callable[[
 
 
 def known_nodes(graph: Data, targets: Sequence[str]) -> Known:
-    """What is known of some targets, none of which is links."""
+    """Return the known classes of targets, none of which is links."""
     of_targets = [node_classes(graph, name).cpu() for name in targets]
     name, first = targets[0], of_targets[0]
     sizes = torch.bincount(first[first != UNKNOWN])
     if len(sizes) < 2:
-        raise GraphveilError(f"{name!r} has {len(sizes)} class, but telling nodes apart needs at least two.")
+        raise GraphveilError(f"{name!r} has {len(sizes)} class: a target needs at least two.")
     empty = (sizes == 0).nonzero().flatten().tolist()
-    if empty and name not in origin_of(graph).encoding.classes:  # else somebody else's graph has them
+    if empty and name not in origin_of(graph).encoding.classes:  # else the earlier graph may have them
         raise GraphveilError(
             f"no node has class {empty[0]} of {name!r}: number the classes 0 to {len(sizes) - 1 - len(empty)}."
         )
@@ -86,32 +97,35 @@ def known_nodes(graph: Data, targets: Sequence[str]) -> Known:
     return Known(name, first, sizes, nodes)
 
 
-def papers_counts(known: Known) -> Counts:
-    """Section 5.1: 20 nodes a class, 500 and 1,000 nodes."""
+def paper_counts(known: Known) -> Counts:
+    """Return the counts of the paper's Section 5.1: 20 nodes per class to train, 500 to validate, 1,000 to test."""
     sizes = known.sizes
     too_small = (sizes < 20).nonzero().flatten().tolist()
     if too_small or len(known.nodes) < 20 * len(sizes) + 1500:
-        why = (
+        existing = (
             f"class {too_small[0]} of {known.name} has {int(sizes[too_small[0]])}"
             if too_small
             else f"the graph has {len(known.nodes)}"
         )
         raise GraphveilError(
-            f"the paper's split needs 20 nodes in each of {len(sizes)} classes and 1,500 more, but {why}:"
-            " use Split.proportional(graph, seed), or --split proportional, which takes shares of each class."
+            f"the paper's split needs 20 nodes in each of {len(sizes)} classes and 1,500 more, but {existing}:"
+            " use --split proportional (in Python: Split.proportional)."
         )
     return Counts([20] * len(sizes), others=0, val=500, test=1000)
 
 
 def proportional_counts(known: Known) -> Counts:
-    """A third of each class, and of those of unknown class; a sixth of the nodes, and the rest."""
+    """Return a third of each class to train, a sixth of the nodes to validate, and the rest to test.
+
+    A third of the nodes of unknown class are spare.
+    """
     per_class = ((known.sizes + 2) // 3).tolist()
     others = (len(known.nodes) - int(known.sizes.sum())) // 3
     rest = len(known.nodes) - sum(per_class) - others
     if rest < 2:
         raise GraphveilError(
             f"{known.name} is known for {int(known.sizes.sum())} nodes in {len(per_class)} classes, too few to"
-            " train, select and test on: fill in more values or merge classes."
+            " train, validate and test: add values or merge classes."
         )
     val = max(1, rest // 4)
     return Counts(per_class, others, val, rest - val)

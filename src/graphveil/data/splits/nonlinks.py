@@ -1,9 +1,8 @@
-"""Pairs of nodes that are *not* linked, drawn in time and memory linear in the links.
+"""Draw pairs of nodes that are *not* linked, in time and memory linear in the number of links.
 
-All pairs are counted without a gap (`encode_pairs`), so a set of pairs is an ascending vector of codes and what is not
-in it can be counted too: the r-th free code is r plus the number of taken codes before it, which one `searchsorted`
-finds. A uniform r then gives a uniform free pair: nothing is thrown back, however dense the graph, and nothing is
-N x N.
+All pairs are numbered without gaps (`encode_pairs`), so a set of pairs is an ascending vector of codes. The r-th free
+code is r plus the number of taken codes before it, which one `searchsorted` finds. A uniform r gives a uniform free
+pair, without rejection, however dense the graph is, and without an N x N table.
 """
 
 import torch
@@ -14,32 +13,33 @@ from graphveil.errors import GraphveilError
 
 
 def free_before(taken: Tensor) -> Tensor:
-    """How many free codes lie before each of the ascending `taken`, (..., taken)."""
+    """Return how many free codes come before each of the ascending codes `taken`, (..., taken)."""
     return taken - torch.arange(taken.size(-1), device=taken.device)
 
 
 def nth_free(rank: Tensor, before: Tensor) -> Tensor:
-    """The pairs with the free codes of rank 0, 1, ..., (2, ..., n).
+    """Return the pairs whose codes are the free codes of given ranks, (2, ..., n).
 
     Args:
-        rank: (..., n). before: what `free_before` gave, (..., taken).
+        rank: (..., n), from 0.
+        before: The result of `free_before`, (..., taken).
     """
     return decode_pairs(rank + torch.searchsorted(before, rank, right=True))
 
 
 def count_free(needed: int, taken: int, num_nodes: int) -> int:
-    """How many pairs are not taken; refused when fewer than `needed`."""
+    """Return how many pairs are not taken; fewer than `needed` is an error."""
     free = num_nodes * (num_nodes - 1) // 2 - taken
     if free < needed:
         raise GraphveilError(
-            f"the graph is too dense: {needed} pairs of nodes without a link are needed and {free} are left"
-            f" among {num_nodes} nodes. Links cannot be told from non-links here; use a sparser graph."
+            f"the graph is too dense: {needed} non-links are needed, but {free} are left among {num_nodes} nodes."
+            " Use a sparser graph."
         )
     return free
 
 
 def distinct_nonlinks(count: int, taken: Tensor, num_nodes: int, generator: torch.Generator) -> Tensor:
-    """A uniformly drawn set of `count` pairs u < v that are not in `taken`, in random order: (2, count)."""
+    """Draw `count` distinct pairs u < v that are not in `taken`, uniformly and in random order: (2, count)."""
     free = count_free(count, taken.numel(), num_nodes)
     if free <= 4 * count:
         rank = torch.randperm(free, generator=generator)[:count]

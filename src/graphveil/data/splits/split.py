@@ -1,16 +1,15 @@
-"""Who sees what: every role of every node and pair, named once and checked for leaks.
+"""The role of every node and pair: which train, validate and test, and which an adversary or an attacker knows.
 
 | role | nodes | links |
 |---|---|---|
-| the model learns its utility from | `train_nodes` | `train_links` and fresh non-links |
-| selection looks at | `val_nodes` | `val_links`, `val_nonlinks` |
-| results are scored on | `test_nodes` | `test_links`, `test_nonlinks` |
-| the defender may train its adversary on | `defender_nodes("few" or "all")` | `train_links` |
-| an attacker knows | `attacker_nodes("few" or "all")` | `train_links` |
-| messages pass along | | `message_pairs` |
+| train the model on the utility | `train_nodes` | `train_links` and fresh non-links |
+| select the best round | `val_nodes` | `val_links`, `val_nonlinks` |
+| test | `test_nodes` | `test_links`, `test_nonlinks` |
+| train the defender's adversary | `defender_nodes("few" or "all")` | `train_links` |
+| known secrets of an attacker | `attacker_nodes("few" or "all")` | `train_links` |
+| message passing | | `message_pairs` |
 
-Code takes its indices from here and never builds a mask of its own. A `Split` that leaks cannot be made: the check
-runs in its constructor.
+All other code takes its indices from here and never builds its own masks. The constructor checks for leaks.
 """
 
 import hashlib
@@ -30,7 +29,7 @@ from graphveil.data.graph import (
     node_classes,
     undirected_pairs,
 )
-from graphveil.data.splits.node_split import Counts, Known, draw_nodes, papers_counts, proportional_counts
+from graphveil.data.splits.node_split import Counts, Known, draw_nodes, paper_counts, proportional_counts
 from graphveil.data.splits.nonlinks import distinct_nonlinks
 from graphveil.errors import GraphveilError, LeakError, unknown
 from graphveil.randomness import generator
@@ -41,13 +40,25 @@ MessageEdges = Literal["train", "all"]
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The roles of nodes and pairs. Nodes are (n,) indices; pairs are (2, n) with u < v, each link once.
+    """The roles of nodes and pairs. Nodes are indices (n,); pairs are (2, n) with u < v, each link once.
 
     Args:
-        message_edges: "train" keeps validation and test links out of message passing, as they must be when links
-            are the utility; "all" embeds the true graph, which is the owner's own situation when links are the secret.
-        spare_nodes: nodes of known classes in no other part.
-        targets: what it was drawn for, so that it can be drawn again.
+        num_nodes: The number of nodes of the graph.
+        message_edges: "train" keeps validation and test links out of message passing, which is required if links are
+            the utility; "all" passes messages along all links, as the owner of the graph would if links are a secret.
+        train_nodes: Training nodes.
+        val_nodes: Validation nodes.
+        test_nodes: Test nodes.
+        spare_nodes: Nodes of known classes in none of these parts.
+        train_links: Training links.
+        val_links: Validation links.
+        val_nonlinks: As many pairs without a link.
+        test_links: Test links.
+        test_nonlinks: As many pairs without a link.
+        targets: The targets that it was drawn for, with which it can be drawn again.
+
+    Raises:
+        LeakError: If a node or a pair has two roles, or a pair is invalid.
     """
 
     num_nodes: int
@@ -77,14 +88,20 @@ class Split:
         message_edges: MessageEdges = "train",
         targets: Sequence[str] | None = None,
     ) -> "Split":
-        """Section 5.1: 20 nodes a class, 500 and 1,000 nodes; 85 / 5 / 10 % of the links; all at random.
+        """Draw the paper's split (Section 5.1) at random.
+
+        Training, validation and test parts have 20 nodes per class, 500 and 1,000 nodes, and 85, 5 and 10 % of the
+        links.
 
         Args:
-            targets: what is kept and hidden. Nodes of which one is known have a part; the classes are of the first
-                that is not links. Where all are links, no node has a part. None is the labels, if the graph has some,
-                else the first of its attributes that has two classes, else links; `targets` of the split says which.
+            graph: The graph.
+            seed: The seed.
+            message_edges: "train" or "all", as in the class.
+            targets: The utility and the secrets. Nodes with at least one known target are split, by the classes of the
+                first target that is not links; no node is split if all targets are links. None uses the labels if the
+                graph has them, else its first attribute with at least two classes, else links.
         """
-        return _draw(graph, seed, message_edges, targets, papers_counts)
+        return _draw(graph, seed, message_edges, targets, paper_counts)
 
     @classmethod
     def proportional(
@@ -94,12 +111,16 @@ class Split:
         message_edges: MessageEdges = "train",
         targets: Sequence[str] | None = None,
     ) -> "Split":
-        """For graphs too small for the paper's counts: a third of each class, a sixth and the rest of the nodes.
+        """Draw a split of graphs that are too small for the paper's counts.
 
-        A class of one or two nodes gives one of them to training, so that every class is known.
+        A third of each class trains, a sixth of the nodes validates, and the rest tests. Every class has at least one
+        training node. Links are split as in `paper`.
 
         Args:
-            targets: as of `paper`.
+            graph: The graph.
+            seed: The seed.
+            message_edges: "train" or "all", as in the class.
+            targets: As in `paper`.
         """
         return _draw(graph, seed, message_edges, targets, proportional_counts)
 
@@ -112,23 +133,31 @@ class Split:
 
     @property
     def message_edge_index(self) -> Tensor:
-        """`message_pairs` in both directions, as PyG's layers want them."""
+        """`message_pairs` in both directions, (2, 2 n), as PyG's layers expect them."""
         return both_directions(self.message_pairs)
 
     @property
     def taken_pairs(self) -> Tensor:
-        """Ascending codes of what no training non-link may be: every link, and the held-out non-links."""
+        """Ascending codes of the pairs that no training non-link may be: all links and the held-out non-links."""
         pairs = (self.train_links, self.val_links, self.test_links, self.val_nonlinks, self.test_nonlinks)
         return encode_pairs(torch.cat(pairs, dim=1)).sort(stable=True).values
 
     def defender_nodes(self, knowledge: Knowledge) -> Tensor:
-        """Nodes whose secret the training adversary may learn: 20 a class, or all outside validation and test."""
+        """Return the nodes whose secret the training adversary may learn from.
+
+        Args:
+            knowledge: "few" are the training nodes; "all" are all nodes except validation and test.
+        """
         return _known({"few": [self.train_nodes], "all": [self.train_nodes, self.spare_nodes]}, knowledge)
 
     def attacker_nodes(self, knowledge: Knowledge) -> Tensor:
-        """Nodes whose secret an attacker knows: 20 a class, or every one that it is not scored on."""
-        everything = [self.train_nodes, self.spare_nodes, self.val_nodes]
-        return _known({"few": [self.train_nodes], "all": everything}, knowledge)
+        """Return the nodes whose secret an attacker knows.
+
+        Args:
+            knowledge: "few" are the training nodes; "all" are all nodes except test.
+        """
+        all_nodes = [self.train_nodes, self.spare_nodes, self.val_nodes]
+        return _known({"few": [self.train_nodes], "all": all_nodes}, knowledge)
 
     def check_links(self, graph: Data) -> None:
         """Refuse a graph whose links are not exactly the links of this split."""
@@ -136,12 +165,12 @@ class Split:
         links = encode_pairs(undirected_pairs(graph.edge_index.cpu()))
         if not encode_pairs(parts).sort(stable=True).values.equal(links):
             raise LeakError(
-                f"the split's {parts.size(1)} links are not the graph's {links.numel()}, so that what counts as no link"
-                " might be one: build the split from this graph."
+                f"the {parts.size(1)} links of the split are not the {links.numel()} links of the graph, so a non-link"
+                " of the split may be a link: build the split from this graph."
             )
 
     def sizes(self, graph: Data, targets: Sequence[str]) -> tuple[int, ...]:
-        """How many links messages pass along, and how many pairs and nodes with known targets each part has."""
+        """Return the number of message-passing links, and of pairs and nodes with known targets in each part."""
         parts = [getattr(self, field.name) for field in fields(self) if field.name.endswith(("links", "nodes"))]
         sizes = [self.message_pairs.size(1), *(part.size(-1) for part in parts if isinstance(part, Tensor))]
         for name in targets:
@@ -151,7 +180,7 @@ class Split:
         return tuple(sizes)
 
     def digest(self) -> str:
-        """A SHA-256 of all roles, so that a saved run can tell whether it is given its own split again."""
+        """Return a SHA-256 of all roles, with which a saved run recognises its split."""
         sha = hashlib.sha256(f"{self.num_nodes}/{self.message_edges}".encode())
         for field in fields(self):
             value = getattr(self, field.name)
@@ -161,16 +190,19 @@ class Split:
 
 
 def default_message_edges(utility: str) -> MessageEdges:
-    """Links that are kept, and so scored, are not passed along; where something else is kept the true graph is."""
+    """Return "train" if links are the utility, since held-out links must not be passed along; else "all"."""
     return "train" if utility == "links" else "all"
 
 
 SPLITS = {"paper": Split.paper, "proportional": Split.proportional}
-"""By name."""
+"""The kinds of splits by name."""
 
 
 def targets_of(graph: Data, secret: str) -> Sequence[str]:
-    """What nodes are split by where a secret alone is known: it, or if it is links the labels, where there are some."""
+    """Return the targets to split nodes by if only a secret is given.
+
+    This is the secret; for links it is the labels or the first attribute with at least two classes, else links.
+    """
     if secret != "links":
         return (secret,)
     names = [*(["labels"] if "y" in graph else []), *node_attributes(graph)]
@@ -178,14 +210,14 @@ def targets_of(graph: Data, secret: str) -> Sequence[str]:
 
 
 def draw_split(kind: str, graph: Data, seed: int, message_edges: str, targets: Sequence[str]) -> Split:
-    """A split by the name of its kind."""
+    """Draw a split by the name of its kind."""
     if kind not in SPLITS:
         raise unknown("split", kind, SPLITS)
     return SPLITS[kind](graph, seed, message_edges, targets)  # type: ignore[arg-type]
 
 
 def _has_classes(graph: Data, name: str) -> bool:
-    """Whether nodes can be told apart by it."""
+    """Whether a target has at least two classes."""
     try:
         classes = node_classes(graph, name)
     except GraphveilError:
@@ -206,7 +238,7 @@ def _draw(
     targets: Sequence[str] | None,
     count_nodes: Callable[[Known], Counts],
 ) -> Split:
-    """Nodes as counted, and 85 / 5 / 10 % of the links."""
+    """Draw nodes by `count_nodes`, and 85, 5 and 10 % of the links."""
     if targets is None:
         targets = ("labels",) if "y" in graph else targets_of(graph, "links")
     nodes = draw_nodes(graph, seed, targets, count_nodes)
@@ -215,7 +247,8 @@ def _draw(
     count = links.size(1)
     if count < 20:
         raise GraphveilError(
-            f"the graph has {count} distinct links, but at least 20 are needed to train, select and test on."
+            f"the graph has {count} distinct links, but at least 20 are needed to train, validate and test: use a"
+            " larger graph."
         )
     random = generator(seed, "split", "links")
     links = links[:, torch.randperm(count, generator=random)]
@@ -245,28 +278,28 @@ def _check_nodes(split: Split) -> None:
     for name in ("train_nodes", "val_nodes", "test_nodes", "spare_nodes"):
         nodes = getattr(split, name)
         if nodes.numel() and (nodes.min() < 0 or nodes.max() >= split.num_nodes):
-            raise LeakError(f"{name} names a node outside 0 to {split.num_nodes - 1}: rebuild the split.")
+            raise LeakError(f"{name} has a node outside 0 to {split.num_nodes - 1}: rebuild the split.")
         if bool(seen[nodes].any()) or torch.unique(nodes).numel() != nodes.numel():
-            raise LeakError(f"{name} shares a node with another part or names one twice: rebuild the split.")
+            raise LeakError(f"{name} shares a node with another part or has one twice: rebuild the split.")
         seen[nodes] = True
 
 
 def _check_pairs(split: Split) -> None:
-    """Links and non-links of all parts are different pairs, so nothing held out is trained on or passed along."""
+    """Check that all parts have different pairs, so that no held-out pair is trained on or passed along."""
     names = ("train_links", "val_links", "test_links", "val_nonlinks", "test_nonlinks")
     for name in names:
         pairs = getattr(split, name)
         if pairs.dim() != 2 or pairs.size(0) != 2:
             raise LeakError(f"{name} has shape {tuple(pairs.shape)}: expected (2, number of pairs).")
         if pairs.numel() and (pairs.min() < 0 or pairs.max() >= split.num_nodes):
-            raise LeakError(f"{name} names a node outside 0 to {split.num_nodes - 1}: rebuild the split.")
+            raise LeakError(f"{name} has a node outside 0 to {split.num_nodes - 1}: rebuild the split.")
         if bool((pairs[0] >= pairs[1]).any()):
-            raise LeakError(f"{name} holds a pair that is not in the order u < v, so it could hide a duplicate.")
+            raise LeakError(f"{name} has a pair that is not in the order u < v: order it, since it may be a duplicate.")
     codes = [encode_pairs(getattr(split, name)) for name in names]
-    together, order = torch.cat(codes).sort(stable=True)
-    twice = together[1:] == together[:-1]
-    if bool(twice.any()):
-        place = int(order[1:][twice].min())  # of the second one: in the part that names the pair again
-        again = torch.tensor([part.numel() for part in codes]).cumsum(0)
-        name = names[int(torch.searchsorted(again, place, right=True))]
-        raise LeakError(f"{name} shares a pair with another part or names one twice: rebuild the split.")
+    all_codes, order = torch.cat(codes).sort(stable=True)
+    duplicate = all_codes[1:] == all_codes[:-1]
+    if bool(duplicate.any()):
+        place = int(order[1:][duplicate].min())
+        ends = torch.tensor([part.numel() for part in codes]).cumsum(0)
+        name = names[int(torch.searchsorted(ends, place, right=True))]
+        raise LeakError(f"{name} shares a pair with another part or has one twice: rebuild the split.")
