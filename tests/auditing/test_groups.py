@@ -318,7 +318,7 @@ def test_a_pair_is_in_the_groups_of_both_ends_and_in_the_degree_third_of_the_sma
         assert one.estimate is not None
         assert one.estimate.value == expected.value
         assert one.estimate.low < expected.low, "four groups"
-        assert (one.measure, one.reference, one.compared_with) == ("auc", 0.5, "guessing")
+        assert (one.measure, one.reference, one.compared_with) == ("auc", 0.5, "chance level")
 
 
 def test_groups_of_pairs_need_links_non_links_and_nodes() -> None:
@@ -358,7 +358,7 @@ def test_with_kept_classes_pairs_are_compared_with_the_true_classes() -> None:
         assert one.margin is not None
         assert one.margin < 0
     backwards = link_groups(score, test, [part], -score)
-    assert [(one.reference, one.compared_with) for one in backwards] == [(0.5, "guessing")] * 2
+    assert [(one.reference, one.compared_with) for one in backwards] == [(0.5, "chance level")] * 2
 
 
 def test_noise_rarely_has_any_group_of_links_above_one_half() -> None:
@@ -383,7 +383,7 @@ def test_an_audit_of_links_is_grouped_by_the_kept_classes(town: Data, town_split
         ("column", "labels"),
     ]
     plain = gv.audit(z, town, town_split, "links", attacks=panel)
-    assert {one.compared_with for one in plain.groups} == {"guessing"}
+    assert {one.compared_with for one in plain.groups} == {"chance level"}
     kept = Context(utility=Utility("labels", 0.8, 0.5, 500))
     beside = gv.audit(z, town, town_split, "links", attacks=panel, context=kept).groups
     assert {one.compared_with for one in beside} == {"true classes"}, "equal classes are linked more often"

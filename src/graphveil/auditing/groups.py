@@ -85,7 +85,7 @@ class Group:
         examples: test nodes or pairs in the group.
         estimate: the value, with an interval corrected for the number of groups; None with too few examples.
         reference: the value without the embeddings.
-        compared_with: the origin of the reference: "guessing" (the chance level) or "true classes".
+        compared_with: the origin of the reference: "chance level" or "true classes".
     """
 
     kind: Kind
@@ -95,7 +95,7 @@ class Group:
     examples: int
     estimate: Interval | None = None
     reference: float | None = None
-    compared_with: str = "guessing"
+    compared_with: str = "chance level"
 
     @property
     def label(self) -> str:
