@@ -42,8 +42,8 @@ class WorstCode:
     Args:
         code: the code.
         likely_class: its most frequent class.
-        share: of that class among the nodes of the code with a known class.
-        nodes: with this code and a known class.
+        share: the share of that class among the nodes of the code with a known class.
+        nodes: the number of nodes with this code and a known class.
     """
 
     code: int
@@ -59,10 +59,10 @@ class Stratum:
     Args:
         column: the name of the column.
         value: the value.
-        nodes: with this value and a known class.
-        share: of these nodes among all with a known class.
+        nodes: the number of nodes with this value and a known class.
+        share: the share of these nodes among all with a known class.
         majority: share of the largest class among these nodes.
-        accuracy: of the best rule from code to class among these nodes.
+        accuracy: the accuracy of the best rule from code to class among these nodes.
     """
 
     column: str
@@ -79,7 +79,7 @@ class ClassCalibration:
 
     Args:
         nodes: calibration nodes with a known class.
-        accuracy: of the best rule on these nodes.
+        accuracy: the accuracy of the best rule on these nodes.
         accuracy_limit: upper limit of the accuracy on nodes like these.
         balanced_limit: the same of the balanced accuracy.
     """
@@ -102,18 +102,18 @@ class ClassCertificate:
         classes: number of classes that occur.
         smallest_code: number of nodes with the rarest code.
         majority: share of the largest class, which is the chance level.
-        accuracy: of the best rule from code to class.
+        accuracy: the accuracy of the best rule from code to class.
         accuracy_by_chance: mean accuracy of the best rule for codes unrelated to the classes.
-        balanced_accuracy: of the best rule for it.
+        balanced_accuracy: the balanced accuracy of the best rule for it.
         balanced_guessing: its chance level, one over the number of classes.
         information: the mutual information I(code; class).
         information_by_chance: its mean for codes unrelated to the classes.
-        entropy: of the class.
+        entropy: the entropy of the class.
         maximal_leakage: log of the factor by which the codes raise the probability of a correct guess (Issa, Wagner and
             Kamath, 2020).
         worst: the code with the largest share of one class.
         bits_per_node: upper bound on what the code of a node reveals about any secret: log2 of the codes in use.
-        confidence: of the second statement.
+        confidence: the confidence of the second statement.
         calibration: the second statement; None without calibration nodes.
         strata: the best accuracy by the values of columns.
     """
@@ -217,7 +217,7 @@ def class_certificate(
         y: classes, (n,), from 0; -1 where unknown.
         calibration: indices of nodes drawn at random whose classes neither training nor selection used.
         strata: columns by name, (n,) integers each; nodes with a negative value are left out.
-        confidence: of the statement about other nodes.
+        confidence: the confidence of the statement about other nodes.
         secret: the name of the class in sentences.
     """
     sizes = code_sizes(codes, int(codes.max(initial=0)) + 1)

@@ -25,7 +25,7 @@ class LinkCalibration:
 
     Args:
         links: number of calibration links.
-        auc: of the best score, for the calibration links and all non-links.
+        auc: the AUC of the best score, for the calibration links and all non-links.
         auc_limit: its upper limit for nodes like these.
         resampled_links: number of links in a resample; fewer than the release has if these are too many.
     """
@@ -46,13 +46,13 @@ class LinkCertificate:
         nonlinks: number of non-links.
         codes: number of codes in use.
         smallest_code: number of nodes with the rarest code.
-        auc: of the best score of two codes.
+        auc: the AUC of the best score of two codes.
         auc_by_chance: its mean for codes that are permuted among the nodes.
         class_matched_auc: the AUC against class-matched non-links; None if no classes are known.
         within_class_auc: the same for attackers who know the classes of both nodes.
         information: the evidence J for a link, in nats.
         bits_per_node: upper bound on what the code of a node reveals about any secret: log2 of the codes in use.
-        confidence: of the second statement.
+        confidence: the confidence of the second statement.
         calibration: the second statement; None with too few calibration links.
         secret: "links".
     """
@@ -141,8 +141,8 @@ def link_certificate(
         pairs: (2, links) with u < v, each link once.
         y: the classes of class-matched pairs, (n,), -1 where unknown.
         calibration: columns of `pairs`: links drawn at random that neither training nor selection used; None for all.
-        confidence: of the statement about other nodes.
-        seed: of the resamples.
+        confidence: the confidence of the statement about other nodes.
+        seed: the seed of the resamples.
     """
     _check(codes, pairs)
     total = len(codes) * (len(codes) - 1) // 2
