@@ -5,7 +5,9 @@ of the repository.
 """
 
 import os
+import re
 
+from docutils.nodes import Element
 from sphinx.application import Sphinx
 
 import graphveil
@@ -46,14 +48,18 @@ nitpick_ignore_regex = [
         "py:class",
         r"(collections|contextlib|dataclasses|networkx|numpy|os|pathlib|pyarrow|scipy|torch|torch_geometric|typing)\..*",
     ),
+    ("py:class", r"(msgspec\.)?(Meta|ge=.*|le=.*|min_length=.*)"),  # ranges of the fields of records
+    ("py:class", r"graphveil\.formats\..*"),
     ("py:class", r"graphveil\.(auditing\.secret\.Matched|data\.origin\.Encoding)"),
-    ("py:class", r"graphveil\.(models\.codes\.CodeBook|training\.loop\.Training)"),
+    ("py:class", r"graphveil\.(formats\.store\.AnyFile|models\.codes\.CodeBook|training\.loop\.Training)"),
 ]
 
 html_theme = "furo"
 html_title = f"graphveil {release}"
 html_extra_path = ["_root"]
 html_theme_options = {"source_directory": ""}
+
+LIMITED = re.compile(r"~?typing\.Annotated\[([\w.~]+), ~?msgspec\.Meta\([^()]*\)\]")
 
 
 def keep_sentences(_app: Sphinx, what: str, _name: str, _obj: object, _options: object, lines: list[str]) -> None:
@@ -62,6 +68,13 @@ def keep_sentences(_app: Sphinx, what: str, _name: str, _obj: object, _options: 
         lines[:0] = ["..", ""]  # an empty comment
 
 
+def drop_limits(app: Sphinx, _domain: str, _kind: str, _content: Element) -> None:
+    """Show the type of a checked field without the limits that msgspec checks: float and not Annotated[float, ...]."""
+    for types in app.env.current_document.autodoc_annotations.values():
+        types.update({name: LIMITED.sub(r"\1", text) for name, text in types.items()})
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     app.connect("autodoc-process-docstring", keep_sentences, priority=400)  # before napoleon
+    app.connect("object-description-transform", drop_limits, priority=400)  # before the types are put into the page
