@@ -55,7 +55,7 @@ def test_a_record_that_does_not_match_is_one_sentence(changes: dict[str, object]
 def test_a_folder_without_a_record_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for folder in (tmp_path, tmp_path / "missing", tmp_path / "file"):
-        with pytest.raises(GraphveilError, match=r"is not a finished run .* \(there is no run\.json\)"):
+        with pytest.raises(GraphveilError, match=r"is not a finished run .* \(run\.json is missing\)"):
             read_run(folder)
 
 
