@@ -18,7 +18,7 @@ MAX_CLASSES = 12
 """How many classes of a target are shown."""
 
 data = typer.Typer(
-    help="List and fetch the graphs that have a name, and inspect your own.",
+    help="List and fetch the named graphs, and inspect your own.",
     epilog="Example:  graphveil data list",
     no_args_is_help=True,
 )
@@ -27,7 +27,7 @@ app.add_typer(data, name="data")
 
 @data.command("list", epilog="Example:  graphveil data list")
 def data_list() -> None:
-    """List the graphs that have a name, with their sizes and whether they are in the cache."""
+    """List the named graphs, with their sizes and whether they are in the cache."""
     from graphveil.data.datasets.catalog import BUILT_IN, PAPER_GRAPHS, cached_file
 
     table = Table(*folding("name", "nodes", "links", "features", "classes", "where"))

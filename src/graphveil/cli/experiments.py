@@ -68,7 +68,8 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's tables and figures: the published numbers, ours, and the accuracy of fresh attacks.
 
-    Each training and its audit is one cell, saved in one file: an interrupted command continues with the missing cells.
+    Each training and its audit is one cell, saved in one file: an interrupted command continues with missing cells.
+
     Embeddings are saved, so that a newer version can audit them again without training.
 
     Writes tables as Markdown, CSV and LaTeX, findings.md and report.html.
@@ -125,8 +126,9 @@ def sweep(
 ) -> None:
     """Train and audit at many trade-offs, to choose one of them.
 
-    Each training and its audits are one cell, saved in one file: an interrupted command continues with the missing
-    cells. Several secrets are hidden at once. Each of them has its own audit, table and curves.
+    Each training and its audits are one cell, saved in one file: an interrupted command continues with missing cells.
+
+    Several secrets are hidden at once. Each of them has its own audit, table and curves.
     """
     from graphveil.data import check_targets, digest
     from graphveil.data.splits.split import default_message_edges, draw_split

@@ -39,7 +39,7 @@ class OpenedGraph:
 
     @property
     def default_split(self) -> str:
-        """The kind of split to use by default: the paper's for graphs that have a name."""
+        """The kind of split to use by default: the paper's for named graphs."""
         return "paper" if self.reading is None else "proportional"
 
     @property
@@ -56,7 +56,7 @@ def open_and_show(
     Args:
         name: The name of a graph, a file or a folder.
         reading: How to read it.
-        root: A folder with the raw files of a graph that has a name.
+        root: A folder with the raw files of a named graph.
         targets: Columns to read as targets instead of features.
         secrets: The targets that single columns must not predict.
     """

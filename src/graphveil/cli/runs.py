@@ -67,8 +67,8 @@ def protect(
     split: Annotated[
         str | None,
         typer.Option(
-            help="paper (20 nodes per class to train, 500 to validate, 1,000 to test; default of graphs that have a"
-            " name) or proportional (default of your own)."
+            help="paper (20 nodes per class to train, 500 to validate, 1,000 to test; default for named graphs) or"
+            " proportional (default for your own)."
         ),
     ] = None,
     set_: Annotated[
@@ -84,8 +84,7 @@ def protect(
 
     Writes embeddings.parquet, model.safetensors, history.parquet and run.json.
 
-    Also writes trained_on.parquet and, if links are kept or hidden, trained_links.parquet: an audit after `embed` does
-    not test on these nodes and links.
+    Also trained_on.parquet and, if links are kept or hidden, trained_links.parquet: `embed` never tests on these.
 
     A run that was interrupted or killed continues with --resume, and gives the same result as an uninterrupted one.
     """
@@ -154,7 +153,7 @@ def audit(
     split: Annotated[
         str | None,
         typer.Option(
-            help="With --embeddings: paper (default of graphs that have a name) or proportional (default of your own)."
+            help="With --embeddings: paper (default for named graphs) or proportional (default for your own)."
         ),
     ] = None,
     by: Annotated[

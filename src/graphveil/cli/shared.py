@@ -77,9 +77,9 @@ SecretNames = Annotated[
 Objective = Annotated[str, typer.Option(help="How secrets are hidden: codes, club, entropy, minimax or published.")]
 Split = Annotated[
     str | None,
-    typer.Option(help="paper (default of graphs that have a name) or proportional (default of your own)."),
+    typer.Option(help="paper (default for named graphs) or proportional (default for your own)."),
 ]
-Root = Annotated[Path | None, typer.Option(help="Read the raw files of a graph that has a name from this folder.")]
+Root = Annotated[Path | None, typer.Option(help="Read the raw files of a named graph from this folder.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
 
 

@@ -1,4 +1,4 @@
-"""Graphs that have a name: the paper's three, downloaded once and then read from a cache, and two built-in ones."""
+"""Named graphs: the paper's three, downloaded once and then read from a cache, and two built-in ones."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -99,7 +99,7 @@ def open_graph(
     Args:
         name_or_path: A name takes precedence over a path; use ./cora for a folder of that name.
         reading: How to read a file or a folder.
-        root: A folder with the raw published files of a graph that has a name.
+        root: A folder with the raw published files of a named graph.
         encoding: The encoding of an earlier graph, to encode a file or a folder in the same way.
     """
     if is_named(name_or_path):
