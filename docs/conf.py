@@ -48,9 +48,10 @@ nitpick_ignore_regex = [
         "py:class",
         r"(collections|contextlib|dataclasses|networkx|numpy|os|pathlib|pyarrow|scipy|torch|torch_geometric|typing)\..*",
     ),
+    ("py:class", r"(msgspec\.)?(Meta|ge=.*|le=.*|min_length=.*)"),  # ranges of the fields of records
     ("py:class", r"graphveil\.formats\..*"),
     ("py:class", r"graphveil\.(auditing\.secret\.Matched|data\.origin\.Encoding)"),
-    ("py:class", r"graphveil\.(models\.codes\.CodeBook|training\.loop\.Training)"),
+    ("py:class", r"graphveil\.(formats\.store\.AnyFile|models\.codes\.CodeBook|training\.loop\.Training)"),
 ]
 
 html_theme = "furo"

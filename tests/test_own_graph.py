@@ -65,9 +65,10 @@ def test_two_secrets_from_two_tables_to_two_audits(people: Path, tmp_path: Path,
     assert code == 0, said
     assert "the column 'title' alone predicts 'gender': it closes 100%" in said
     record = RunFolder(run).record()
-    assert [column["name"] for column in record["encoding"]["columns"]] == ["age", "title"], "secrets are no features"
-    assert record["encoding"]["classes"] == {"gender": ["f", "m"], "team": ["t0", "t1", "t2"]}
-    assert [told["secret"] for told in record["scores"]["secrets"]] == ["gender", "team"]
+    assert record.encoding is not None
+    assert [column["name"] for column in record.encoding["columns"]] == ["age", "title"], "secrets are no features"
+    assert record.encoding["classes"] == {"gender": ["f", "m"], "team": ["t0", "t1", "t2"]}
+    assert [score.secret for score in record.scores.secrets] == ["gender", "team"]
     table = pq.read_table(run / "embeddings.parquet")
     own = [line.split(",")[0] for line in (people / "nodes.csv").read_text().splitlines()[1:]]
     assert table["id"].to_pylist() == own, "the user's own ids in the user's own order"
@@ -163,9 +164,10 @@ def test_a_number_is_hidden_in_bins(people: Path, tmp_path: Path, graphveil: Cal
     code, said = graphveil("protect", people, *given, "--out", run, *QUICK)
     assert code == 0, said
     record = RunFolder(run).record()
-    assert len(record["encoding"]["classes"]["age"]) == 3
-    assert [told["metric"] for told in record["scores"]["secrets"]] == ["accuracy", "auc"]
-    assert record["message_edges"] == "all"
+    assert record.encoding is not None
+    assert len(record.encoding["classes"]["age"]) == 3
+    assert [score.metric for score in record.scores.secrets] == ["accuracy", "auc"]
+    assert record.message_edges == "all"
 
 
 def test_counted_features_tell_nothing_of_links_that_are_held_out() -> None:
@@ -200,7 +202,8 @@ def test_a_run_remembers_which_column_was_the_id(people: Path, tmp_path: Path, g
     edges.write_text(edges.read_text().replace("from,to", "payer,payee", 1))
     run, newer = tmp_path / "run", tmp_path / "newer"
     assert graphveil("protect", people, "--secret", "gender", "--out", run, *QUICK)[0] == 0
-    assert [RunFolder(run).record()["reading"][key] for key in ("id", "source", "target")] == [
+    reading = RunFolder(run).record().reading or {}
+    assert [reading[key] for key in ("id", "source", "target")] == [
         "person",
         "payer",
         "payee",
@@ -213,7 +216,7 @@ def test_a_run_remembers_which_column_was_the_id(people: Path, tmp_path: Path, g
     assert code == 0, said
     assert "warning" not in said
     assert "200 nodes, of which 200 are in the run too" in said
-    assert RunFolder(tmp_path / "out").record()["graph_digest"] == RunFolder(run).record()["graph_digest"]
+    assert RunFolder(tmp_path / "out").record().graph_digest == RunFolder(run).record().graph_digest
 
 
 def test_without_a_secret_the_columns_are_named(people: Path, tmp_path: Path, graphveil: Call) -> None:

@@ -84,9 +84,9 @@ def test_what_is_logged_is_what_the_files_say(run: Path) -> None:
     }
     assert entry.metrics["utility"] == evaluated
     assert 0 < len(evaluated) < 12, "rounds that were not evaluated have no reading"
-    assert entry.metrics["utility_test"] == {0: record["scores"]["utility"]}
-    for joint in record["scores"]["secrets"]:
-        assert entry.metrics[f"{joint['secret']}/joint_adversary"] == {0: joint["value"]}
+    assert entry.metrics["utility_test"] == {0: record.scores.utility}
+    for score in record.scores.secrets:
+        assert entry.metrics[f"{score.secret}/joint_adversary"] == {0: score.value}
     for secret in SECRETS:
         low, value, high = (
             entry.metrics[f"{secret}/{name}"][0] for name in ("strongest_low", "strongest", "strongest_high")

@@ -77,8 +77,8 @@ TABLES: dict[str, Callable[[Lines], str]] = {
 
 def markdown(lines: Lines) -> str:
     """All tables with trials."""
-    some = {name: [one for one in lines if one["trial"] == name] for name in TABLES}
-    return "\n\n".join(TABLES[name](found) for name, found in some.items() if found) + "\n"
+    by_name = {name: [line for line in lines if line["trial"] == name] for name in TABLES}
+    return "\n\n".join(TABLES[name](trials) for name, trials in by_name.items() if trials) + "\n"
 
 
 def _by(lines: Lines, key: Callable[[dict[str, Any]], Any]) -> dict[Any, list[dict[str, Any]]]:
@@ -94,5 +94,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 if __name__ == "__main__":
-    found = [json.loads(line) for path in sys.argv[1:] for line in Path(path).read_text(encoding="utf-8").splitlines()]
-    sys.stdout.write(markdown(found))
+    results = [
+        json.loads(line) for path in sys.argv[1:] for line in Path(path).read_text(encoding="utf-8").splitlines()
+    ]
+    sys.stdout.write(markdown(results))

@@ -37,14 +37,14 @@ def audit_of_z(z: Rows, secret: NodeSecret, seed: int) -> Audit:
 def leak(kind: str, bayes: float, n: int, seed: int) -> dict[str, Any]:
     """The error of the headline against the accuracy of the best rule, with n known nodes and n queries."""
     z, y = LEAKS[kind](bayes, n, np.random.default_rng(seed))
-    found = audit_of_z(z, secret_of(y, seed), seed)
-    headline = found.strongest.headline
+    audit = audit_of_z(z, secret_of(y, seed), seed)
+    headline = audit.strongest.headline
     return {
         "error": headline.value - bayes,
         "shape_known": _knowing_the_shape(kind, z, y) - bayes,
         "covers": headline.covers(bayes),
-        "upper": found.upper >= bayes,
-        "attack": found.strongest.attack,
+        "upper": audit.upper >= bayes,
+        "attack": audit.strongest.attack,
     }
 
 
@@ -60,8 +60,8 @@ def information(kind: str, nats: float, n: int, seed: int) -> dict[str, Any]:
     """The lower bound of the mutual information, of which the true value is `nats`."""
     bayes = _bayes_of(kind, nats)
     z, y = LEAKS[kind](bayes, n, np.random.default_rng(seed))
-    found = audit_of_z(z, secret_of(y, seed), seed).information
-    return {"lower": found.lower.estimate.value, "doubt": found.lower.doubt}
+    result = audit_of_z(z, secret_of(y, seed), seed).information
+    return {"lower": result.lower.estimate.value, "doubt": result.lower.doubt}
 
 
 def _bayes_of(kind: str, nats: float) -> float:
@@ -92,23 +92,23 @@ def noise(kind: str, seed: int) -> dict[str, Any]:
     split = gv.Split.proportional(graph, seed, message_edges=edges)  # type: ignore[arg-type]
     z = random.standard_normal((NODES, 8)).astype(np.float32)
     useful = Utility("labels" if kind == "links" else "links", 0.9, 0.5, 1000)
-    found = gv.audit(np.round(16 * z) / 16, graph, split, secret, seed=seed, context=Context(utility=useful))
+    audit = gv.audit(np.round(16 * z) / 16, graph, split, secret, seed=seed, context=Context(utility=useful))
     return {
-        "outside": not found.strongest.headline.covers(found.secret.chance),
-        "leaks": found.verdict == "leaks",
-        "leak_reasons": list(found.leak_reasons),
-        "flags": [flag.name for flag in found.flags],
+        "outside": not audit.strongest.headline.covers(audit.secret.chance),
+        "leaks": audit.verdict == "leaks",
+        "leak_reasons": list(audit.leak_reasons),
+        "flags": [flag.name for flag in audit.flags],
     }
 
 
 def plant(name: str, share: float, n: int, seed: int) -> dict[str, Any]:
     """Whether a planted secret is found, with n known nodes and n queries."""
     z, y = planted(name, share, n, np.random.default_rng(seed))
-    found = audit_of_z(z, secret_of(y, seed), seed)
+    audit = audit_of_z(z, secret_of(y, seed), seed)
     return {
-        "found": found.verdict == "leaks",
-        "value": found.strongest.headline.value,
-        "attack": found.strongest.attack,
+        "found": audit.verdict == "leaks",
+        "value": audit.strongest.headline.value,
+        "attack": audit.strongest.attack,
     }
 
 

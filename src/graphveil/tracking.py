@@ -24,8 +24,8 @@ from graphveil.data.datasets.catalog import BUILT_IN, PAPER_GRAPHS
 from graphveil.errors import GraphveilError
 from graphveil.formats.audit import FURTHER, AuditRecord
 from graphveil.formats.certificate import LinkCertificate
-from graphveil.formats.run import read_run
 from graphveil.formats.store import read, reason
+from graphveil.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -89,7 +89,7 @@ def log_run(uri: str, folder: Path) -> str:
 
 def read_entry(folder: Path) -> Entry:
     """What is to be logged, from run.json, history.parquet and every audit*.json."""
-    record = read_run(folder)
+    record = RunFolder(folder).record()
     config, scores = record.config, record.scores
     known = record.graph in (*PAPER_GRAPHS, *BUILT_IN)
     params = _flat(config.to_dict() | {"secrets": ", ".join(config.secrets)}) | {

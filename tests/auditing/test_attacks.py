@@ -83,14 +83,14 @@ def ring(coin: np.ndarray) -> np.ndarray:
 def test_a_nonlinear_secret_is_found_but_not_by_a_linear_attack(
     plant: Callable[[np.ndarray], np.ndarray], town: Data, town_split: gv.Split
 ) -> None:
-    found = gv.audit(plant(town.coin.numpy()), town, town_split, "coin")
-    assert found.strongest.headline.value > 0.95
-    linear = next(finding for finding in found.findings if finding.attack == "logistic regression, all")
+    audit = gv.audit(plant(town.coin.numpy()), town, town_split, "coin")
+    assert audit.strongest.headline.value > 0.95
+    linear = next(finding for finding in audit.findings if finding.attack == "logistic regression, all")
     assert linear.headline.value < 0.65
-    assert found.verdict == "leaks"
-    assert found.with_features is not None
-    assert found.excess_with_features is not None
-    assert found.excess_with_features.low > 0.3, "z holds the coin and the features do not"
+    assert audit.verdict == "leaks"
+    assert audit.with_features is not None
+    assert audit.excess_with_features is not None
+    assert audit.excess_with_features.low > 0.3, "z holds the coin and the features do not"
 
 
 def with_small_spread(signal: np.ndarray) -> np.ndarray:
@@ -107,8 +107,8 @@ def test_every_node_attack_finds_a_secret_in_directions_of_small_spread(
     name: str, town: Data, coin: NodeSecret
 ) -> None:
     signal = 2.0 * town.coin.numpy()[:, None] - 1 + 0.1 * noise(9, columns=1)
-    found = attack_with(find(name, nodes.panel()), with_small_spread(signal), coin)
-    assert found.headline.value > (0.75 if "predicted links" in name else 0.85)
+    result = attack_with(find(name, nodes.panel()), with_small_spread(signal), coin)
+    assert result.headline.value > (0.75 if "predicted links" in name else 0.85)
 
 
 def test_few_known_secrets_are_twenty_per_class_and_all_are_all_but_the_test(
@@ -146,9 +146,9 @@ def test_a_class_with_one_known_example_raises_no_error(town: Data, town_split: 
     graph = town.clone()
     graph.rare = torch.zeros(1500, dtype=torch.long)
     graph.rare[town_split.train_nodes[0]] = 1
-    found = gv.audit(noise(1), graph, town_split, "rare")
-    assert found.strongest.headline.value == 1
-    assert "too few examples" not in {flag.name for flag in found.flags} or found.verdict != "protected"
+    audit = gv.audit(noise(1), graph, town_split, "rare")
+    assert audit.strongest.headline.value == 1
+    assert "too few examples" not in {flag.name for flag in audit.flags} or audit.verdict != "protected"
 
 
 def test_the_tuning_sample_keeps_rare_classes() -> None:
@@ -186,8 +186,8 @@ def test_the_scale_of_z_changes_nothing(factor: float, town: Data, town_split: g
 def test_a_secret_beside_a_large_offset_is_found(town: Data, town_split: gv.Split) -> None:
     z = noise(1).astype(np.float64)
     z[:, 0] = 1e9 + 10 * town.coin.numpy()
-    found = gv.audit(z, town, town_split, "coin", attacks="quick")
-    assert found.strongest.headline.value > 0.95
+    audit = gv.audit(z, town, town_split, "coin", attacks="quick")
+    assert audit.strongest.headline.value > 0.95
 
 
 def test_pairs_of_very_wide_embeddings_are_described_by_principal_components() -> None:
@@ -272,8 +272,8 @@ def test_agreement_of_predicted_labels_finds_classes_that_are_links() -> None:
     split = gv.Split.proportional(graph, 0, message_edges="all")
     secret = link_secret(graph, split, 0)
     z = np.eye(40)[y] + 0.05 * noise(1, columns=40, nodes=1200)
-    found = attack_with(find("agreement of predicted labels", links.panel(secret)), z, secret)
-    assert found.headline.value > 0.95
+    result = attack_with(find("agreement of predicted labels", links.panel(secret)), z, secret)
+    assert result.headline.value > 0.95
 
 
 def test_links_between_distant_nodes_are_found(islands: tuple[Data, gv.Split]) -> None:
@@ -299,10 +299,10 @@ def test_a_secret_in_the_distance_of_pairs_is_found(islands: tuple[Data, gv.Spli
     angle = np.tile(np.arange(6), 200) * np.pi / 3
     place = np.random.default_rng(0).normal(size=(200, 2)) * 3
     z = np.repeat(place, 6, axis=0) + np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    found = gv.audit(z, graph, split, "links")
-    assert found.strongest.headline.value > 0.95
-    assert found.excess_with_features is not None
-    assert found.excess_with_features.low > 0.3, "the features are noise"
+    audit = gv.audit(z, graph, split, "links")
+    assert audit.strongest.headline.value > 0.95
+    assert audit.excess_with_features is not None
+    assert audit.excess_with_features.low > 0.3, "the features are noise"
 
 
 def test_class_matched_non_links_have_the_classes_of_the_links_and_are_new(town: Data, town_split: gv.Split) -> None:
@@ -340,13 +340,13 @@ def test_class_matched_pairs_have_a_model_of_their_own(town: Data, town_split: g
 
 def test_classes_alone_have_a_class_matched_auc_of_one_half(town: Data, town_split: gv.Split) -> None:
     z = np.eye(4)[town.y.numpy()]
-    found = gv.audit(z, town, town_split, "links", attacks=[links.Distance("cosine")])
-    assert found.floor is not None
-    assert found.strongest.headline.value <= found.floor.value + 1e-9, "comparing classes is not better than the floor"
-    assert found.floor.value < found.strongest.headline.value + 0.05
-    assert found.class_matched is not None
-    assert found.class_matched.matched is not None
-    assert found.class_matched.matched.value == 0.5
+    audit = gv.audit(z, town, town_split, "links", attacks=[links.Distance("cosine")])
+    assert audit.floor is not None
+    assert audit.strongest.headline.value <= audit.floor.value + 1e-9, "comparing classes is not better than the floor"
+    assert audit.floor.value < audit.strongest.headline.value + 0.05
+    assert audit.class_matched is not None
+    assert audit.class_matched.matched is not None
+    assert audit.class_matched.matched.value == 0.5
 
 
 # ----- attacks of the caller, and scalings ----------------------------------------------------------------------------
@@ -355,9 +355,9 @@ def test_classes_alone_have_a_class_matched_auc_of_one_half(town: Data, town_spl
 def test_any_scikit_learn_classifier_is_an_attack(town: Data, town_split: gv.Split) -> None:
     z = noise(1)
     z[:, 2] += 6 * town.coin.numpy()
-    found = gv.audit(z, town, town_split, "coin", attacks=[GaussianNB()])
-    assert {finding.attack for finding in found.findings} == {"GaussianNB, few", "GaussianNB, all"}
-    assert found.strongest.headline.value > 0.95
+    audit = gv.audit(z, town, town_split, "coin", attacks=[GaussianNB()])
+    assert {finding.attack for finding in audit.findings} == {"GaussianNB, few", "GaussianNB, all"}
+    assert audit.strongest.headline.value > 0.95
     pairs = gv.audit(communities(town), town, town_split, "links", attacks=[GaussianNB()])
     assert pairs.strongest.attack == "GaussianNB on pairs"
     assert pairs.strongest.headline.low > 0.6

@@ -30,81 +30,83 @@ def rows_of(codes: Integers) -> Floats:
 
 def test_a_class_secret(town: Data, town_split: gv.Split) -> None:
     codes = codes_of(town)
-    found = gv.certify(rows_of(codes), town, town_split, "labels")
-    assert isinstance(found, ClassCertificate)
+    certificate = gv.certify(rows_of(codes), town, town_split, "labels")
+    assert isinstance(certificate, ClassCertificate)
     thirds = degree_thirds(undirected_pairs(town.edge_index).numpy(), 1500)
     in_order, _ = distinct_codes(codes[:, None])
     expected = class_certificate(
         in_order, town.y.numpy(), town_split.test_nodes.numpy(), {"degree third": thirds}, secret="labels"
     )
-    assert found == expected
-    assert found.calibration is not None
-    assert found.calibration.nodes == len(town_split.test_nodes)
-    assert [stratum.value for stratum in found.strata] == [1, 2, 3]
-    assert sum(stratum.nodes for stratum in found.strata) == 1500
+    assert certificate == expected
+    assert certificate.calibration is not None
+    assert certificate.calibration.nodes == len(town_split.test_nodes)
+    assert [stratum.value for stratum in certificate.strata] == [1, 2, 3]
+    assert sum(stratum.nodes for stratum in certificate.strata) == 1500
 
 
 def test_an_attacker_who_knows_all_classes_has_the_accuracy_of_the_certificate(
     town: Data, town_split: gv.Split
 ) -> None:
     z, y = rows_of(codes_of(town)), town.y.numpy()
-    found = gv.certify(z, town, town_split)
-    assert isinstance(found, ClassCertificate)
-    assert DecisionTreeClassifier(random_state=0).fit(z, y).score(z, y) == pytest.approx(found.accuracy, abs=1e-12)
+    certificate = gv.certify(z, town, town_split)
+    assert isinstance(certificate, ClassCertificate)
+    assert DecisionTreeClassifier(random_state=0).fit(z, y).score(z, y) == pytest.approx(
+        certificate.accuracy, abs=1e-12
+    )
 
 
 def test_links(town: Data, town_split: gv.Split) -> None:
     codes = codes_of(town)
-    found = gv.certify(rows_of(codes), town, town_split, "links")
-    assert isinstance(found, LinkCertificate)
+    certificate = gv.certify(rows_of(codes), town, town_split, "links")
+    assert isinstance(certificate, LinkCertificate)
     links = undirected_pairs(town.edge_index).numpy()
     u, v = np.triu_indices(1500, 1)
     linked = np.isin(u * 1500 + v, links[0] * 1500 + links[1])
     cell = np.minimum(codes[u], codes[v]) * 12 + np.maximum(codes[u], codes[v])
     score = np.bincount(cell, weights=linked, minlength=144) / np.maximum(np.bincount(cell, minlength=144), 1)
-    assert found.auc == pytest.approx(roc_auc_score(linked, score[cell]), abs=1e-9)
-    assert found.calibration is not None
+    assert certificate.auc == pytest.approx(roc_auc_score(linked, score[cell]), abs=1e-9)
+    assert certificate.calibration is not None
     test = town_split.test_links.numpy()
     held_out = np.flatnonzero(np.isin(links[0] * 1500 + links[1], test[0] * 1500 + test[1]))
-    assert found.calibration.links == test.shape[1] == len(held_out)
+    assert certificate.calibration.links == test.shape[1] == len(held_out)
     expected = link_certificate(codes, links, calibration=held_out).calibration
     assert expected is not None
-    assert found.calibration.auc == pytest.approx(expected.auc, abs=1e-12)
-    assert found.class_matched_auc is not None
-    assert found.class_matched_auc < found.auc  # the codes depend on the labels, and so do the links
+    assert certificate.calibration.auc == pytest.approx(expected.auc, abs=1e-12)
+    assert certificate.class_matched_auc is not None
+    assert certificate.class_matched_auc < certificate.auc  # the codes depend on the labels, and so do the links
 
 
 def test_links_of_a_graph_without_labels(town: Data, town_split: gv.Split) -> None:
     bare = Data(x=town.x, edge_index=town.edge_index)
-    found = gv.certify(rows_of(codes_of(town)), bare, town_split, "links")
-    assert isinstance(found, LinkCertificate)
-    assert found.class_matched_auc is None
+    certificate = gv.certify(rows_of(codes_of(town)), bare, town_split, "links")
+    assert isinstance(certificate, LinkCertificate)
+    assert certificate.class_matched_auc is None
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int64])
 def test_tensors_of_every_type(town: Data, town_split: gv.Split, kind: torch.dtype) -> None:
     codes = torch.from_numpy(codes_of(town))
-    found = gv.certify(codes[:, None].to(kind).requires_grad_(kind.is_floating_point), town, town_split)
-    assert found.codes == 12
+    certificate = gv.certify(codes[:, None].to(kind).requires_grad_(kind.is_floating_point), town, town_split)
+    assert certificate.codes == 12
 
 
 def test_rows_that_differ_below_float32_precision_are_two_codes(town: Data, town_split: gv.Split) -> None:
     """The coin is in the last digits of z."""
     z = 1 + 1e-12 * town.coin.double()[:, None].numpy()
-    found = gv.certify(np.concatenate([z, town.y.double()[:, None].numpy()], axis=1), town, town_split, "coin")
-    assert isinstance(found, ClassCertificate)
-    assert found.codes == 8
-    assert found.accuracy == 1.0
+    certificate = gv.certify(np.concatenate([z, town.y.double()[:, None].numpy()], axis=1), town, town_split, "coin")
+    assert isinstance(certificate, ClassCertificate)
+    assert certificate.codes == 8
+    assert certificate.accuracy == 1.0
 
 
 def test_unknown_values_are_left_out_and_hundreds_of_classes_work(town: Data, town_split: gv.Split) -> None:
     graph = town.clone()
     graph.job = torch.from_numpy(np.random.default_rng(0).integers(-1, 300, 1500))
-    found = gv.certify(rows_of(codes_of(town)), graph, town_split, "job")
-    assert isinstance(found, ClassCertificate)
-    assert found.known == int((graph.job >= 0).sum()) < 1500
-    assert found.classes > 290
-    assert found.accuracy == pytest.approx(found.accuracy_by_chance, abs=0.02)
+    certificate = gv.certify(rows_of(codes_of(town)), graph, town_split, "job")
+    assert isinstance(certificate, ClassCertificate)
+    assert certificate.known == int((graph.job >= 0).sum()) < 1500
+    assert certificate.classes > 290
+    assert certificate.accuracy == pytest.approx(certificate.accuracy_by_chance, abs=0.02)
     graph.rare = torch.full((1500,), -1)
     graph.rare[town_split.train_nodes[:2]] = torch.tensor([0, 1])
     few = gv.certify(rows_of(codes_of(town)), graph, town_split, "rare")

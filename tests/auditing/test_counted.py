@@ -96,9 +96,9 @@ def test_fast_node_attacks_do_not_exceed_the_certificate_of_the_same_nodes(villa
 
 def test_all_node_attacks_do_not_exceed_the_certificate_of_the_same_nodes(village: tuple[Data, gv.Split]) -> None:
     codes, secret = trained_like(village[0], 0), node_secret(*village, "labels", 0)
-    found = found_by([*nodes.counting(), *ALL], rows_of(codes), secret)
-    check_below(found, codes, secret)
-    audit = Audit(secret, found, {}, context=USEFUL, limits=limits_on_test(codes, secret))
+    result = found_by([*nodes.counting(), *ALL], rows_of(codes), secret)
+    check_below(result, codes, secret)
+    audit = Audit(secret, result, {}, context=USEFUL, limits=limits_on_test(codes, secret))
     assert "attack above certificate" not in {flag.name for flag in audit.flags}
 
 
@@ -123,14 +123,14 @@ def test_an_attack_that_knows_more_than_z_is_flagged(village: tuple[Data, gv.Spl
             return Answers(*(np.log(0.01 + 0.98 * np.eye(2)[part.y]) for part in (secret.val, secret.test)))
 
     codes = random_codes(240, 1)
-    found = gv.audit(rows_of(codes), *village, "coin", attacks=[Cheat()])
-    flag = next(flag for flag in found.flags if flag.name == "attack above certificate")
-    limit = limits_on_test(codes, found.secret)["accuracy"]
+    audit = gv.audit(rows_of(codes), *village, "coin", attacks=[Cheat()])
+    flag = next(flag for flag in audit.flags if flag.name == "attack above certificate")
+    limit = limits_on_test(codes, audit.secret)["accuracy"]
     assert (
         f"cheat has accuracy 100.00 on the test part, but the distinct rows of z allow only {100 * limit:.2f}"
         in flag.sentence
     )
-    assert "attack above certificate" in str(found)
+    assert "attack above certificate" in str(audit)
 
 
 def test_examples_with_equal_rows_get_the_mean_of_their_answers(village: tuple[Data, gv.Split]) -> None:
@@ -156,21 +156,21 @@ def test_certificate_and_panel_show_a_planted_leak(town: Data, town_split: gv.Sp
     random = np.random.default_rng(0)
     side = np.where(random.random(1500) < 0.9, town.coin.numpy(), 1 - town.coin.numpy())
     codes = 5 * side + random.integers(0, 5, 1500)
-    found = gv.audit(rows_of(codes), town, town_split, "coin", attacks="quick", context=USEFUL)
+    audit = gv.audit(rows_of(codes), town, town_split, "coin", attacks="quick", context=USEFUL)
     correct = float((side == town.coin.numpy()).mean())
-    assert isinstance(found.certificate, ClassCertificate)
-    assert found.certificate.accuracy == pytest.approx(correct, abs=1e-12)
-    table = next(finding for finding in found.findings if finding.attack == "table of distinct rows")
-    on_test = float((side == town.coin.numpy())[found.secret.test.index].mean())
+    assert isinstance(audit.certificate, ClassCertificate)
+    assert audit.certificate.accuracy == pytest.approx(correct, abs=1e-12)
+    table = next(finding for finding in audit.findings if finding.attack == "table of distinct rows")
+    on_test = float((side == town.coin.numpy())[audit.secret.test.index].mean())
     assert table.headline.value == pytest.approx(on_test, abs=1e-12)
-    assert found.limits["accuracy"] == pytest.approx(on_test, abs=1e-12)
-    assert found.verdict == "leaks"
-    written = found.to_dict()
-    assert written["certificate"]["sentence"] == found.certificate.sentence
-    assert written["certificate"]["rows"][0] == ["this release", *found.certificate.rows[0][1:]]
+    assert audit.limits["accuracy"] == pytest.approx(on_test, abs=1e-12)
+    assert audit.verdict == "leaks"
+    written = audit.to_dict()
+    assert written["certificate"]["sentence"] == audit.certificate.sentence
+    assert written["certificate"]["rows"][0] == ["this release", *audit.certificate.rows[0][1:]]
     assert written["certificate"]["not_covered"]
-    assert written["certificate_on_test"] == found.limits
-    text = " ".join(str(found).split())
+    assert written["certificate_on_test"] == audit.limits
+    text = " ".join(str(audit).split())
     assert f"predicts the coin of at most {np.ceil(1000 * correct - 1e-9) / 10:.1f} % of" in text
     assert "3.32 bits per node, from 10 codes in use" in text
 
@@ -182,11 +182,11 @@ def test_certificate_and_panel_show_planted_links() -> None:
     ring = (group[u] + 1) % 6 == group[v]
     graph = Data(x=torch.ones(600, 1), edge_index=torch.from_numpy(np.stack([u, v])[:, ring]))
     split = gv.Split.proportional(graph, 0, message_edges="all", targets=("links",))
-    found = gv.audit(rows_of(group), graph, split, "links", attacks=links.counting(), context=USEFUL)
-    assert isinstance(found.certificate, LinkCertificate)
-    assert found.certificate.auc > 0.83
-    assert found.strongest.headline.value == pytest.approx(found.certificate.auc, abs=0.03)
-    assert found.strongest.headline.value <= found.limits["auc"] + 1e-12
+    audit = gv.audit(rows_of(group), graph, split, "links", attacks=links.counting(), context=USEFUL)
+    assert isinstance(audit.certificate, LinkCertificate)
+    assert audit.certificate.auc > 0.83
+    assert audit.strongest.headline.value == pytest.approx(audit.certificate.auc, abs=0.03)
+    assert audit.strongest.headline.value <= audit.limits["auc"] + 1e-12
 
 
 @pytest.mark.parametrize(("count", "learns"), [(4, False), (60, True)])
@@ -197,21 +197,21 @@ def test_the_quick_panel_runs_no_learners_if_known_examples_fill_the_table(
     random = np.random.default_rng(1)
     codes = 2 * random.integers(0, count // 2, 1500) + np.where(random.random(1500) < 0.8, town.coin.numpy(), 0)
     z, control = rows_of(codes), random.normal(size=(1500, 3))
-    found = gv.audit(z, town, town_split, "coin", "quick", controls={"noise": control})
-    assert ("MLP, all" in {finding.attack for finding in found.findings}) == learns
-    assert "table of distinct rows" in {finding.attack for finding in found.findings}
-    assert found.strongest.headline.value > 0.85
-    assert "MLP, all" in {finding.attack for finding in found.controls["noise"]}
+    audit = gv.audit(z, town, town_split, "coin", "quick", controls={"noise": control})
+    assert ("MLP, all" in {finding.attack for finding in audit.findings}) == learns
+    assert "table of distinct rows" in {finding.attack for finding in audit.findings}
+    assert audit.strongest.headline.value > 0.85
+    assert "MLP, all" in {finding.attack for finding in audit.controls["noise"]}
 
 
 def test_a_continuous_embedding_has_no_certificate(town: Data, town_split: gv.Split) -> None:
     z = np.random.default_rng(0).normal(size=(1500, 3))
     assert certificate_of(z, town, town_split, "coin") is None
     assert certificate_of(np.ones((1500, 2)), town, town_split, "coin") is None
-    found = gv.audit(z, town, town_split, "coin", attacks="quick")
-    assert found.certificate is None
-    assert "table of distinct rows" not in {finding.attack for finding in found.findings}
-    written = found.to_dict()
+    audit = gv.audit(z, town, town_split, "coin", attacks="quick")
+    assert audit.certificate is None
+    assert "table of distinct rows" not in {finding.attack for finding in audit.findings}
+    written = audit.to_dict()
     assert written["certificate"] is written["certificate_on_test"] is written["with_features"] is None
 
 
@@ -227,9 +227,9 @@ def holding_features(z: Rows, x: Rows, secret: NodeSecret | LinkSecret) -> Audit
         attacks, table, panel = nodes.with_features(z.shape[1]), nodes.counting(), nodes.panel()
     alone = [attack for attack in panel if f"{attack.name}, with features" in {one.name for one in attacks}]
     both = np.concatenate([z, x], axis=1).astype(np.float32)
-    found = [Task("embeddings", attack, both)(secret, 0) for attack in attacks]
+    result = [Task("embeddings", attack, both)(secret, 0) for attack in attacks]
     control = [Task("raw features", attack, x)(secret, 0) for attack in alone]
-    return Audit(secret, [*found_by(table, z, secret), *found], {"raw features": control}, context=USEFUL)
+    return Audit(secret, [*found_by(table, z, secret), *result], {"raw features": control}, context=USEFUL)
 
 
 @pytest.fixture(scope="module")
@@ -248,18 +248,18 @@ def test_a_code_that_is_the_secret_xor_a_feature(town: Data, town_split: gv.Spli
     certificate = certificate_of(z, town, town_split, "coin")
     assert isinstance(certificate, ClassCertificate)
     assert certificate.accuracy - certificate.majority < 0.02
-    found = holding_features(z, features, secret)
-    assert found.strongest.attack == "table of distinct rows"
-    assert found.strongest.headline.low < secret.chance
-    assert found.excess_with_features is not None
-    assert found.excess_with_features.low > 0.4
-    assert found.verdict == "leaks"
-    assert any("points to the features" in sentence for sentence in found.leak_reasons)
-    written = found.to_dict()["with_features"]
+    audit = holding_features(z, features, secret)
+    assert audit.strongest.attack == "table of distinct rows"
+    assert audit.strongest.headline.low < secret.chance
+    assert audit.excess_with_features is not None
+    assert audit.excess_with_features.low > 0.4
+    assert audit.verdict == "leaks"
+    assert any("points to the features" in sentence for sentence in audit.leak_reasons)
+    written = audit.to_dict()["with_features"]
     assert set(written) == {"attack", "metric", "chance", "value", "ci", "excess"}
     assert written["value"] > 0.95
-    assert written["excess"]["value"] == found.excess_with_features.value
-    assert f"z adds +{100 * found.excess_with_features.value:.1f}" in " ".join(str(found).split())
+    assert written["excess"]["value"] == audit.excess_with_features.value
+    assert f"z adds +{100 * audit.excess_with_features.value:.1f}" in " ".join(str(audit).split())
 
 
 def test_noise_adds_nothing_to_the_features(town: Data, town_split: gv.Split) -> None:
@@ -267,13 +267,13 @@ def test_noise_adds_nothing_to_the_features(town: Data, town_split: gv.Split) ->
     x = (np.eye(4)[town.y.numpy()] + 0.7 * np.random.default_rng(3).normal(size=(1500, 4))).astype(np.float32)
     z = rows_of(random_codes(1500, 2) % 12)
     for secret in (node_secret(town, town_split, "labels", 0), link_secret(town, town_split, 0)):
-        found = holding_features(z, x, secret)
-        assert found.with_features is not None
-        assert found.with_features.headline.low > secret.chance + 0.1
-        assert found.excess_with_features is not None
-        assert found.excess_with_features.covers(0.0)
-        assert found.excess_with_features.half < 0.04
-        assert not any("points to the features" in sentence for sentence in found.leak_reasons)
+        audit = holding_features(z, x, secret)
+        assert audit.with_features is not None
+        assert audit.with_features.headline.low > secret.chance + 0.1
+        assert audit.excess_with_features is not None
+        assert audit.excess_with_features.covers(0.0)
+        assert audit.excess_with_features.half < 0.04
+        assert not any("points to the features" in sentence for sentence in audit.leak_reasons)
 
 
 def test_true_classes_and_features_are_a_control_of_links(town: Data, town_split: gv.Split) -> None:
@@ -285,19 +285,19 @@ def test_true_classes_and_features_are_a_control_of_links(town: Data, town_split
     for codes in (town.y.numpy(), random_codes(1500, 2) % 12):
         both = np.concatenate([rows_of(codes), x], axis=1).astype(np.float32)
         held = Task("embeddings", links.with_features()[1], both)(secret, 0)
-        found = Audit(secret, [held], {CLASSES_AND_FEATURES: [control]}, context=USEFUL)
-        assert found.classes_and_features is control
-        assert found.excess_over_classes is not None
-        assert found.excess_over_classes.value == pytest.approx(held.headline.value - control.headline.value)
-        excess.append(found.excess_over_classes)
-    assert found.floor is not None
-    assert found.equal_classes is not None
-    assert control.headline.value == pytest.approx(found.floor.value, abs=0.03)
+        audit = Audit(secret, [held], {CLASSES_AND_FEATURES: [control]}, context=USEFUL)
+        assert audit.classes_and_features is control
+        assert audit.excess_over_classes is not None
+        assert audit.excess_over_classes.value == pytest.approx(held.headline.value - control.headline.value)
+        excess.append(audit.excess_over_classes)
+    assert audit.floor is not None
+    assert audit.equal_classes is not None
+    assert control.headline.value == pytest.approx(audit.floor.value, abs=0.03)
     assert abs(excess[0].value) < 0.02
     assert excess[1].high < -0.1
     unknown = replace(secret, classes=None)
     assert classes_and_features(unknown, x) == classes_and_features(node_secret(town, town_split, "coin", 0), x) == []
-    assert replace(found, secret=unknown).equal_classes is None
+    assert replace(audit, secret=unknown).equal_classes is None
 
 
 def test_unknown_classes_have_the_same_row_in_the_control(town: Data, town_split: gv.Split) -> None:
@@ -313,13 +313,13 @@ def test_unknown_classes_have_the_same_row_in_the_control(town: Data, town_split
 def test_comparing_two_classes_for_equality(town: Data, town_split: gv.Split) -> None:
     """Its AUC is 1/2 + (share of links - share of non-links with equal classes) / 2."""
     secret = link_secret(town, town_split, 0)
-    found = Audit(secret, [], {}, context=USEFUL)
+    audit = Audit(secret, [], {}, context=USEFUL)
     y = town.y.numpy()[secret.test.index]
     same = y[0] == y[1]
     linked = secret.test.y == 1
-    assert found.equal_classes is not None
-    assert found.floor is not None
-    assert found.equal_classes.value == pytest.approx(0.5 + (same[linked].mean() - same[~linked].mean()) / 2)
+    assert audit.equal_classes is not None
+    assert audit.floor is not None
+    assert audit.equal_classes.value == pytest.approx(0.5 + (same[linked].mean() - same[~linked].mean()) / 2)
 
 
 def test_the_difference_of_two_aucs() -> None:

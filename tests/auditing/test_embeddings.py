@@ -112,8 +112,8 @@ def test_dead_and_duplicated_dimensions() -> None:
 def test_rows_are_matched_by_ids(ids: list[object], text: list[str], tmp_path: Path) -> None:
     """Row r of the file is for node `text[r]`; 007 and 7 are two nodes."""
     (tmp_path / "z.csv").write_text("\n".join(["id,a", *(f"{name},{row + 1}" for row, name in enumerate(text))]))
-    found = read_embeddings(tmp_path / "z.csv", pa.array(ids))
-    assert found[:, 0].tolist() == [text.index(str(name)) + 1 for name in ids]
+    result = read_embeddings(tmp_path / "z.csv", pa.array(ids))
+    assert result[:, 0].tolist() == [text.index(str(name)) + 1 for name in ids]
     with pytest.raises(GraphveilError, match="each once"):
         read_embeddings(tmp_path / "z.csv", pa.array(["x", "y", "z"]))
 

@@ -82,10 +82,10 @@ def test_the_exact_interval_by_hand() -> None:
 
 def test_a_difference_of_shares_combines_both_intervals() -> None:
     one, other = clopper_pearson(12, 20), clopper_pearson(8, 40)
-    found = share_difference((12, 8), (20, 40))
-    assert found.value == pytest.approx(0.4)
-    assert found.low == pytest.approx(0.4 - np.hypot(0.6 - one.low, other.high - 0.2))
-    assert found.high == pytest.approx(0.4 + np.hypot(one.high - 0.6, 0.2 - other.low))
+    result = share_difference((12, 8), (20, 40))
+    assert result.value == pytest.approx(0.4)
+    assert result.low == pytest.approx(0.4 - np.hypot(0.6 - one.low, other.high - 0.2))
+    assert result.high == pytest.approx(0.4 + np.hypot(one.high - 0.6, 0.2 - other.low))
 
 
 # ----- partitions -----------------------------------------------------------------------------------------------------
@@ -102,36 +102,36 @@ def test_a_difference_of_shares_combines_both_intervals() -> None:
     ],
 )
 def test_degree_thirds_keep_equal_degrees_together(degree: list[int], names: list[str], group: list[int]) -> None:
-    found = by_degree(np.array(degree))
-    assert found.names == names
-    assert found.group.tolist() == group
+    result = by_degree(np.array(degree))
+    assert result.names == names
+    assert result.group.tolist() == group
 
 
 def test_of_many_values_the_most_frequent_have_groups() -> None:
     """Value v of 15 has v + 1 nodes, so 3 to 14 are the twelve most frequent; one node is unknown."""
     y = np.append(np.repeat(np.arange(15), np.arange(1, 16)), UNKNOWN)
-    found = by_value("column", "city", y, [f"c{value}" for value in range(15)])
-    assert found.names == [*(f"c{value}" for value in range(3, 15)), "others"]
-    assert found.group[-1] == UNKNOWN
-    assert (found.group == 12).sum() == 1 + 2 + 3
-    assert (found.group == 0).sum() == 4
+    result = by_value("column", "city", y, [f"c{value}" for value in range(15)])
+    assert result.names == [*(f"c{value}" for value in range(3, 15)), "others"]
+    assert result.group[-1] == UNKNOWN
+    assert (result.group == 12).sum() == 1 + 2 + 3
+    assert (result.group == 0).sum() == 4
 
 
 def test_values_without_nodes_have_no_group() -> None:
-    found = by_value("column", "city", np.array([0, 2, 2, UNKNOWN]), ["a", "b", "c"])
-    assert found.names == ["a", "c"]
-    assert found.group.tolist() == [0, 1, 1, UNKNOWN]
+    result = by_value("column", "city", np.array([0, 2, 2, UNKNOWN]), ["a", "b", "c"])
+    assert result.names == ["a", "c"]
+    assert result.group.tolist() == [0, 1, 1, UNKNOWN]
 
 
 def test_partitions_of_an_audit(town: Data, town_split: gv.Split) -> None:
     graph = town.clone()
     graph.same, graph.half = torch.zeros(1500, dtype=torch.long), torch.arange(1500) % 2
     secret = node_secret(graph, town_split, "coin", 0)
-    found = partitions(graph, secret, "coin", ["half", "same", "coin", "half"])
-    assert [(part.kind, part.by) for part in found] == [("class", "coin"), ("degree", "degree"), ("column", "half")]
-    assert [part.of_class is not None for part in found] == [True, False, False]
+    result = partitions(graph, secret, "coin", ["half", "same", "coin", "half"])
+    assert [(part.kind, part.by) for part in result] == [("class", "coin"), ("degree", "degree"), ("column", "half")]
+    assert [part.of_class is not None for part in result] == [True, False, False]
     degree = np.bincount(town.edge_index[0].numpy(), minlength=1500)
-    low = found[1].group == 0
+    low = result[1].group == 0
     assert degree[low].max() < degree[~low].min()
     assert 0.2 < low.mean() < 0.45
 
@@ -174,13 +174,13 @@ def test_the_value_of_a_class_is_tpr_minus_fpr() -> None:
 def test_small_groups_are_listed_but_neither_judged_nor_counted_for_the_correction() -> None:
     y = np.arange(100) % 2
     part = Partition("column", "school", [*ARTS, "few"], np.repeat([0, 1, 2, UNKNOWN], [30, 51, 19, 2]))
-    found = node_groups(answers(y, 2), secret_of(np.append(y, [0, 1]), np.arange(100)), [part])
-    assert [one.examples for one in found] == [30, 51, 19]
-    few = found[2]
+    result = node_groups(answers(y, 2), secret_of(np.append(y, [0, 1]), np.arange(100)), [part])
+    assert [one.examples for one in result] == [30, 51, 19]
+    few = result[2]
     assert (few.estimate, few.reference, few.margin) == (None, None, None)
     assert few.record().value is None
-    assert judged(found) == 2
-    assert found[0].estimate == clopper_pearson(30, 30, 0.025 / 2)
+    assert judged(result) == 2
+    assert result[0].estimate == clopper_pearson(30, 30, 0.025 / 2)
     assert MIN_EXAMPLES == 20
 
 
@@ -218,14 +218,14 @@ def leak_in_one_group(others: int) -> Audit:
 
 
 def test_the_worst_group_shows_a_leak_that_the_headline_hides() -> None:
-    found = leak_in_one_group(0)
-    assert found.strongest.headline.low < found.secret.chance, "the headline is at chance"
-    assert Audit(found.secret, found.findings, {}, context=USEFUL).leak_reasons == ()
-    assert found.worst_group is not None
-    assert (found.worst_group.label, found.worst_group.examples) == ("school = xyz", 40)
-    assert found.worst_group.estimate == clopper_pearson(40, 40, 0.025 / 2)
-    assert found.verdict == "leaks"
-    (sentence,) = found.leak_reasons
+    audit = leak_in_one_group(0)
+    assert audit.strongest.headline.low < audit.secret.chance, "the headline is at chance"
+    assert Audit(audit.secret, audit.findings, {}, context=USEFUL).leak_reasons == ()
+    assert audit.worst_group is not None
+    assert (audit.worst_group.label, audit.worst_group.examples) == ("school = xyz", 40)
+    assert audit.worst_group.estimate == clopper_pearson(40, 40, 0.025 / 2)
+    assert audit.verdict == "leaks"
+    (sentence,) = audit.leak_reasons
     assert sentence.startswith("a: accuracy 100.0 [89.6, 100.0] in the worst of 2 groups (by a column) is above")
     assert "xyz" not in sentence, "the card of a release quotes it"
     assert "school" not in sentence
@@ -240,33 +240,33 @@ def test_more_groups_widen_every_interval() -> None:
 
 
 def test_the_worst_group_on_the_terminal_and_in_the_file() -> None:
-    found = leak_in_one_group(0)
-    names = [name for name, _ in rows(found)]
+    audit = leak_in_one_group(0)
+    names = [name for name, _ in rows(audit)]
     assert names[:3] == ["strongest attack", "upper bound over all attacks", "worst group"]
-    line = rows(found)[2][1]
+    line = rows(audit)[2][1]
     assert line.startswith("school = xyz: accuracy 100.0 [89.6, 100.0], chance ")
     assert line.endswith("40 test nodes, interval corrected for 2 groups")
-    written = found.to_dict()
+    written = audit.to_dict()
     assert written["worst_group"] == written["groups"][0]
     assert set(written["worst_group"]) >= {"kind", "by", "group", "measure", "examples", "value", "ci", "reference"}
-    text = as_text(found, 80)
+    text = as_text(audit, 80)
     assert max(map(len, text.splitlines())) <= 80
     assert "The strongest attack (a) by group" in text
     assert any(line.startswith("│ school = rest") for line in text.splitlines())
 
 
 def test_control_characters_in_class_names_are_escaped() -> None:
-    found = leak_in_one_group(0)
-    part = replace(found.partitions[0], names=["\x1b[31m[bold]" + "x" * 500, "rest"])
-    text = as_text(replace(found, partitions=[part]), 80)
+    audit = leak_in_one_group(0)
+    part = replace(audit.partitions[0], names=["\x1b[31m[bold]" + "x" * 500, "rest"])
+    text = as_text(replace(audit, partitions=[part]), 80)
     assert "\x1b" not in text
     assert "[bold]" in text
     assert "x" * 60 not in text
 
 
 def test_an_audit_without_partitions_has_no_groups() -> None:
-    found = leak_in_one_group(0)
-    bare = Audit(found.secret, found.findings, {}, context=USEFUL)
+    audit = leak_in_one_group(0)
+    bare = Audit(audit.secret, audit.findings, {}, context=USEFUL)
     assert (list(bare.groups), bare.worst_group) == ([], None)
     assert "by group" not in str(bare)
 
@@ -279,9 +279,9 @@ def alarms_in_noise(shares: tuple[float, ...]) -> int:
         secret = secret_of(y, random.permutation(900)[:600])
         parts = [by_value("class", "s", y, list("abcd")), by_degree(random.poisson(5, 900))]
         parts.append(Partition("column", "c", list("abcdefgh"), column))
-        found = node_groups(answers(random.choice(4, 600, p=shares), 4), secret, parts)
-        assert judged(found) >= 12
-        most = worst(found)
+        result = node_groups(answers(random.choice(4, 600, p=shares), 4), secret, parts)
+        assert judged(result) >= 12
+        most = worst(result)
         alarms += most is not None and most.margin is not None and most.margin > 0
     return alarms
 
@@ -309,16 +309,16 @@ def test_a_pair_is_in_the_groups_of_both_ends_and_in_the_degree_third_of_the_sma
     test, score = pairs_of(random, 200, 300), random.normal(size=600)
     group = random.integers(0, 2, 200)
     parts = [Partition("degree", "degree", ["0 to 1", "2 to 9"], group), Partition("column", "school", ARTS, group)]
-    found = link_groups(score, test, parts)
+    result = link_groups(score, test, parts)
     ends = group[test.index]
     low, high, art, law = (ends == 0).any(0), (ends == 1).all(0), (ends == 0).any(0), (ends == 1).any(0)
-    assert [one.examples for one in found] == [mask.sum() for mask in (low, high, art, law)]
-    for one, mask in zip(found, (low, high, art, law), strict=True):
+    assert [one.examples for one in result] == [mask.sum() for mask in (low, high, art, law)]
+    for one, mask in zip(result, (low, high, art, law), strict=True):
         expected = auc(score[mask], test.y[mask], test.index[:, mask])
         assert one.estimate is not None
         assert one.estimate.value == expected.value
         assert one.estimate.low < expected.low, "four groups"
-        assert (one.measure, one.reference, one.compared_with) == ("auc", 0.5, "guessing")
+        assert (one.measure, one.reference, one.compared_with) == ("auc", 0.5, "chance level")
 
 
 def test_groups_of_pairs_need_links_non_links_and_nodes() -> None:
@@ -358,7 +358,7 @@ def test_with_kept_classes_pairs_are_compared_with_the_true_classes() -> None:
         assert one.margin is not None
         assert one.margin < 0
     backwards = link_groups(score, test, [part], -score)
-    assert [(one.reference, one.compared_with) for one in backwards] == [(0.5, "guessing")] * 2
+    assert [(one.reference, one.compared_with) for one in backwards] == [(0.5, "chance level")] * 2
 
 
 def test_noise_rarely_has_any_group_of_links_above_one_half() -> None:
@@ -375,15 +375,15 @@ def test_noise_rarely_has_any_group_of_links_above_one_half() -> None:
 def test_an_audit_of_links_is_grouped_by_the_kept_classes(town: Data, town_split: gv.Split) -> None:
     z = np.random.default_rng(0).normal(size=(1500, 8)).astype(np.float32)
     context, panel = Context(utility=Utility("coin", 0.8, 0.5, 500)), [links.Distance("cosine")]
-    found = gv.audit(z, town, town_split, "links", attacks=panel, context=context, by=["labels"])
-    assert isinstance(found.secret, LinkSecret)
-    assert list(dict.fromkeys((one.kind, one.by) for one in found.groups)) == [
+    audit = gv.audit(z, town, town_split, "links", attacks=panel, context=context, by=["labels"])
+    assert isinstance(audit.secret, LinkSecret)
+    assert list(dict.fromkeys((one.kind, one.by) for one in audit.groups)) == [
         ("class", "coin"),
         ("degree", "degree"),
         ("column", "labels"),
     ]
     plain = gv.audit(z, town, town_split, "links", attacks=panel)
-    assert {one.compared_with for one in plain.groups} == {"guessing"}
+    assert {one.compared_with for one in plain.groups} == {"chance level"}
     kept = Context(utility=Utility("labels", 0.8, 0.5, 500))
     beside = gv.audit(z, town, town_split, "links", attacks=panel, context=kept).groups
     assert {one.compared_with for one in beside} == {"true classes"}, "equal classes are linked more often"
@@ -398,12 +398,12 @@ def test_an_audit_by_a_column(town: Data, town_split: gv.Split) -> None:
     graph.school = torch.from_numpy(random.integers(0, 10, 1500))
     z = random.normal(size=(1500, 4)).astype(np.float32)
     z[:, 0] += 8 * (graph.school == 4).numpy() * (2 * graph.coin.numpy() - 1)
-    found = gv.audit(z, graph, town_split, "coin", attacks="quick", context=USEFUL, by=("school",))
-    assert found.worst_group is not None
-    assert found.worst_group.label == "school = class 4"
-    assert found.worst_group.margin is not None
-    assert found.worst_group.margin > 0.1
-    assert any("in the worst of 15 groups (by a column)" in sentence for sentence in found.leak_reasons)
+    audit = gv.audit(z, graph, town_split, "coin", attacks="quick", context=USEFUL, by=("school",))
+    assert audit.worst_group is not None
+    assert audit.worst_group.label == "school = class 4"
+    assert audit.worst_group.margin is not None
+    assert audit.worst_group.margin > 0.1
+    assert any("in the worst of 15 groups (by a column)" in sentence for sentence in audit.leak_reasons)
 
 
 def test_an_unknown_column_raises_an_error_with_the_available_ones(town: Data, town_split: gv.Split) -> None:

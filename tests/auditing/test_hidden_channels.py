@@ -81,10 +81,10 @@ def noise(seed: int = 0) -> Rows:
 )
 def test_a_coin_hidden_in_a_file_is_found(plant: Plant, town: Data, town_split: gv.Split) -> None:
     z = plant(noise(), town.coin.numpy())
-    found = gv.audit(z, town, town_split, "coin", attacks="quick")
-    assert found.strongest.attack in (NAME, "ensemble")
-    assert found.strongest.headline.value > 0.95
-    assert found.verdict == "leaks"
+    audit = gv.audit(z, town, town_split, "coin", attacks="quick")
+    assert audit.strongest.attack in (NAME, "ensemble")
+    assert audit.strongest.headline.value > 0.95
+    assert audit.verdict == "leaks"
 
 
 def test_weak_channels_of_many_columns_are_combined(town: Data, town_split: gv.Split) -> None:
@@ -94,8 +94,8 @@ def test_weak_channels_of_many_columns_are_combined(town: Data, town_split: gv.S
     bits = z.view(np.uint32)
     bits[:] = (bits & ~np.uint32(1)) | noisy
     secret = node_secret(town, town_split, "coin", 0)
-    found = accuracy(NodeChannelAttack()(z.astype(np.float64), secret, 0).test, secret.test.y)
-    assert found.value > 0.7
+    result = accuracy(NodeChannelAttack()(z.astype(np.float64), secret, 0).test, secret.test.y)
+    assert result.value > 0.7
 
 
 def test_noise_rarely_has_an_informative_channel(town: Data, town_split: gv.Split) -> None:
@@ -115,12 +115,12 @@ def test_links_hidden_in_last_bits_are_found(town: Data, town_split: gv.Split) -
     bits = z.view(np.uint32)
     for place in range(2):
         bits[:, place] = (bits[:, place] & ~np.uint32(1)) | ((y >> place) & 1).astype(np.uint32)
-    found = gv.audit(z, town, town_split, "links", attacks="quick")
-    by_name = {finding.attack: finding for finding in found.findings}
+    audit = gv.audit(z, town, town_split, "links", attacks="quick")
+    by_name = {finding.attack: finding for finding in audit.findings}
     others = [finding.headline.value for name, finding in by_name.items() if name not in (NAME, "ensemble")]
     assert by_name[NAME].headline.low > 0.6
     assert max(others) < 0.56, "attacks on the values find nothing"
-    assert found.verdict == "leaks"
+    assert audit.verdict == "leaks"
 
 
 def test_channels_by_hand() -> None:

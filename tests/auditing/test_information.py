@@ -25,15 +25,15 @@ def test_a_symmetric_channel(error: float) -> None:
     posterior = np.full((COUNT, 4), error / 3)
     posterior[np.arange(COUNT), z] = 1 - error
     truth = np.log(4) + (1 - error) * np.log(1 - error) + error * np.log(error / 3)
-    found = estimates(np.log(posterior), y)
-    assert found.lower.estimate.covers(truth)
-    assert found.lower.estimate.value == pytest.approx(truth, abs=0.03)
+    result = estimates(np.log(posterior), y)
+    assert result.lower.estimate.covers(truth)
+    assert result.lower.estimate.value == pytest.approx(truth, abs=0.03)
     # Both terms under the true posterior: KL from the product to the joint comes on top of I.
     both = (1 - error) * np.log(1 - error) + error * np.log(error / 3)
     both -= np.log(1 - error) / 4 + 3 * np.log(error / 3) / 4
-    assert found.vclub.estimate.value == pytest.approx(both, abs=0.06)
-    assert found.vclub.estimate.value >= truth
-    assert found.entropy == pytest.approx(np.log(4), abs=1e-3)
+    assert result.vclub.estimate.value == pytest.approx(both, abs=0.06)
+    assert result.vclub.estimate.value >= truth
+    assert result.entropy == pytest.approx(np.log(4), abs=1e-3)
 
 
 @pytest.mark.parametrize("distance", [0.5, 1.0, 2.0])
@@ -48,28 +48,28 @@ def test_two_gaussians(distance: float) -> None:
         return -float(density * np.log(density))
 
     truth = quad(integrand, -12, 12)[0] - 0.5 * np.log(2 * np.pi * np.e)
-    found = estimates(7.0 * z, y)  # seven times too confident: calibrated on the validation part
-    assert found.lower.estimate.covers(truth)
-    assert found.lower.estimate.value == pytest.approx(truth, abs=0.02)
-    assert found.vclub.estimate.value == pytest.approx(distance**2 / 4, rel=0.05), "E[(y - 1/2) distance z]"
-    assert found.lower.doubt == ""
+    result = estimates(7.0 * z, y)  # seven times too confident: calibrated on the validation part
+    assert result.lower.estimate.covers(truth)
+    assert result.lower.estimate.value == pytest.approx(truth, abs=0.02)
+    assert result.vclub.estimate.value == pytest.approx(distance**2 / 4, rel=0.05), "E[(y - 1/2) distance z]"
+    assert result.lower.doubt == ""
 
 
 def test_noise_has_no_information() -> None:
     random = np.random.default_rng(2)
     y = random.integers(0, 3, COUNT)
-    found = estimates(np.log(random.dirichlet(np.ones(3), COUNT)), y)
-    assert found.lower.estimate.value == pytest.approx(0, abs=2e-3)
-    assert found.lower.estimate.low == 0, "clipped"
-    assert found.vclub.estimate.value == pytest.approx(0, abs=5e-3)
+    result = estimates(np.log(random.dirichlet(np.ones(3), COUNT)), y)
+    assert result.lower.estimate.value == pytest.approx(0, abs=2e-3)
+    assert result.lower.estimate.low == 0, "clipped"
+    assert result.vclub.estimate.value == pytest.approx(0, abs=5e-3)
 
 
 def test_perfect_answers_are_clipped_at_the_entropy() -> None:
     y = np.arange(4000) % 2
-    found = estimates(100.0 * (2 * y - 1), y)
-    assert found.lower.estimate.value <= found.entropy
-    assert found.lower.estimate.value == pytest.approx(np.log(2), abs=1e-2)
-    assert "above the entropy" in found.vclub.doubt
+    result = estimates(100.0 * (2 * y - 1), y)
+    assert result.lower.estimate.value <= result.entropy
+    assert result.lower.estimate.value == pytest.approx(np.log(2), abs=1e-2)
+    assert "above the entropy" in result.vclub.doubt
 
 
 def test_unreliable_estimates_have_a_doubt() -> None:
@@ -99,19 +99,19 @@ def test_calibration_finds_slope_and_shift() -> None:
     random = np.random.default_rng(4)
     score = random.normal(size=200_000)
     y = (random.random(200_000) < 1 / (1 + np.exp(-(2 * score - 1)))).astype(np.int64)
-    found = combine([score], y)
-    assert found.slopes[0] == pytest.approx(2, abs=0.05)
-    assert found.shift[1] - found.shift[0] == pytest.approx(-1, abs=0.05)
+    result = combine([score], y)
+    assert result.slopes[0] == pytest.approx(2, abs=0.05)
+    assert result.shift[1] - result.shift[0] == pytest.approx(-1, abs=0.05)
 
 
 def test_answers_without_information_get_no_weight() -> None:
     random = np.random.default_rng(5)
     score, noise = random.normal(size=50_000), random.normal(size=50_000)
     y = (random.random(50_000) < 1 / (1 + np.exp(-2 * score))).astype(np.int64)
-    found = combine([noise, score, -score], y)
-    assert found.slopes[0] < 0.03
-    assert found.slopes[1] == pytest.approx(2, abs=0.1)
-    assert found.slopes[2] == 0, "weights are not negative"
+    result = combine([noise, score, -score], y)
+    assert result.slopes[0] < 0.03
+    assert result.slopes[1] == pytest.approx(2, abs=0.1)
+    assert result.slopes[2] == 0, "weights are not negative"
     assert np.allclose(combine([score], y)([score]), calibrate(score, y)(score), atol=1e-3)
 
 
@@ -124,9 +124,9 @@ def test_a_confident_error_does_not_hide_a_nearly_complete_leak() -> None:
     def confident(classes: np.ndarray) -> np.ndarray:
         return np.where(np.arange(2) == classes[:, None], 0.0, -14.0)
 
-    found = information(confident(predicted), test, (confident(known), known), None)
-    assert found.lower.estimate.value > 0.65
-    assert found.lower.estimate.high <= found.entropy
+    result = information(confident(predicted), test, (confident(known), known), None)
+    assert result.lower.estimate.value > 0.65
+    assert result.lower.estimate.high <= result.entropy
 
 
 @pytest.mark.parametrize("distance", [0.3, 0.7, 1.5, 3.0, 6.0])
@@ -139,5 +139,5 @@ def test_the_lower_bound_of_the_true_posterior_is_the_information(distance: floa
     points = np.linspace(-12, 12, 20_001) + distance / 2
     density = np.exp(-((points - distance / 2) ** 2) / 2) / np.sqrt(2 * np.pi)
     truth = np.log(2) - np.trapezoid(density * np.log1p(np.exp(-distance * points)), points)
-    found = information(answers[:40_000], y[:40_000], (answers[40_000:], y[40_000:]), None)
-    assert found.lower.estimate.value == pytest.approx(truth, rel=0.1)
+    result = information(answers[:40_000], y[:40_000], (answers[40_000:], y[40_000:]), None)
+    assert result.lower.estimate.value == pytest.approx(truth, rel=0.1)

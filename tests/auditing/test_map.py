@@ -14,21 +14,21 @@ from graphveil.auditing.panel import resolve_secret
 def test_points_and_their_secrets(graph: Data, split: gv.Split, secret: str) -> None:
     z = np.random.default_rng(0).normal(size=(1800, 6))
     attacked = resolve_secret(secret, graph, split, 0, Context())
-    found = draw(attacked, z, before=z + 1)
-    assert found is not None
-    assert found.of == ("pairs" if secret == "links" else "nodes")
-    assert found.before is not None
-    counts = {len(found.classes), *(len(axis) for side in (found.before, found.after) for axis in (side.x, side.y))}
+    result = draw(attacked, z, before=z + 1)
+    assert result is not None
+    assert result.of == ("pairs" if secret == "links" else "nodes")
+    assert result.before is not None
+    counts = {len(result.classes), *(len(axis) for side in (result.before, result.after) for axis in (side.x, side.y))}
     assert counts == {POINTS}
-    assert max(found.classes) < len(found.names)
-    assert found == draw(attacked, z, before=z + 1), "the map is deterministic"
+    assert max(result.classes) < len(result.names)
+    assert result == draw(attacked, z, before=z + 1), "the map is deterministic"
 
 
 @pytest.mark.parametrize("z", [np.zeros((1800, 3)), np.arange(1800.0)[:, None], np.ones((1800, 1))])
 def test_embeddings_of_rank_below_two_have_a_map(graph: Data, split: gv.Split, z: np.ndarray) -> None:
-    found = draw(resolve_secret("labels", graph, split, 0, Context()), z)
-    assert found is not None
-    assert np.isfinite(found.after.x).all()
+    result = draw(resolve_secret("labels", graph, split, 0, Context()), z)
+    assert result is not None
+    assert np.isfinite(result.after.x).all()
 
 
 def test_too_few_points_have_no_map() -> None:

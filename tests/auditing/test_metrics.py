@@ -17,21 +17,21 @@ def test_link_metrics_are_those_of_scikit_learn(levels: int) -> None:
     random = np.random.default_rng(levels)
     y = np.repeat([1, 0], [300, 1200])
     score = np.floor(levels * (random.random(1500) * 0.7 + 0.3 * y)) / levels
-    found = {"auc": auc(score, y, disjoint_pairs(1500))}
-    found |= precision_and_rates(score, y, disjoint_pairs(1500))
-    assert found["auc"].value == pytest.approx(roc_auc_score(y, score), abs=1e-12)
-    assert found["average_precision"].value == pytest.approx(average_precision_score(y, score), abs=1e-12)
+    result = {"auc": auc(score, y, disjoint_pairs(1500))}
+    result |= precision_and_rates(score, y, disjoint_pairs(1500))
+    assert result["auc"].value == pytest.approx(roc_auc_score(y, score), abs=1e-12)
+    assert result["average_precision"].value == pytest.approx(average_precision_score(y, score), abs=1e-12)
     fpr, tpr, _ = roc_curve(y, score, drop_intermediate=False)
-    assert found["tpr_at_1_percent_fpr"].value == pytest.approx(tpr[fpr <= 0.01].max(), abs=1e-12)
-    assert found["tpr_at_0.1_percent_fpr"].value == pytest.approx(tpr[fpr <= 0.001].max(), abs=1e-12)
-    for estimate in found.values():
+    assert result["tpr_at_1_percent_fpr"].value == pytest.approx(tpr[fpr <= 0.01].max(), abs=1e-12)
+    assert result["tpr_at_0.1_percent_fpr"].value == pytest.approx(tpr[fpr <= 0.001].max(), abs=1e-12)
+    for estimate in result.values():
         assert estimate.low <= estimate.value <= estimate.high
 
 
 def test_a_rate_below_one_non_link_is_left_out() -> None:
     y = np.repeat([1, 0], 99)
-    found = precision_and_rates(np.arange(198.0), y, disjoint_pairs(198))
-    assert set(found) == {"average_precision"}
+    result = precision_and_rates(np.arange(198.0), y, disjoint_pairs(198))
+    assert set(result) == {"average_precision"}
 
 
 def test_node_metrics_are_those_of_scikit_learn() -> None:
@@ -39,20 +39,20 @@ def test_node_metrics_are_those_of_scikit_learn() -> None:
     y = random.choice(4, 400, p=[0.5, 0.3, 0.15, 0.05])
     log_p = np.log(random.dirichlet(np.ones(4), 400) + 0.8 * np.eye(4)[y])
     predicted = log_p.argmax(axis=1)
-    found = {function: function(log_p, y) for function in (accuracy, balanced_accuracy, macro_f1)}
-    assert found[accuracy].value == pytest.approx((predicted == y).mean())
-    assert found[balanced_accuracy].value == pytest.approx(balanced_accuracy_score(y, predicted))
-    assert found[macro_f1].value == pytest.approx(f1_score(y, predicted, average="macro"))
-    for estimate in found.values():
+    result = {function: function(log_p, y) for function in (accuracy, balanced_accuracy, macro_f1)}
+    assert result[accuracy].value == pytest.approx((predicted == y).mean())
+    assert result[balanced_accuracy].value == pytest.approx(balanced_accuracy_score(y, predicted))
+    assert result[macro_f1].value == pytest.approx(f1_score(y, predicted, average="macro"))
+    for estimate in result.values():
         assert estimate.low < estimate.value < estimate.high
 
 
 def test_a_rare_class_with_a_constant_answer_has_an_interval() -> None:
     """No example of a class with 16 of 1,000 examples is recalled, but the true recall may be above 0."""
     y = (np.arange(1000) < 16).astype(np.int64)
-    found = balanced_accuracy(np.tile([0.0, -1.0], (1000, 1)), y)
-    assert found.value == 0.5
-    assert found.high > 0.55
+    result = balanced_accuracy(np.tile([0.0, -1.0], (1000, 1)), y)
+    assert result.value == 0.5
+    assert result.high > 0.55
 
 
 @pytest.mark.parametrize("rare", [5, 40, 300])
@@ -79,11 +79,11 @@ def test_the_interval_of_the_average_precision_covers() -> None:
     random, y = np.random.default_rng(3), np.repeat([1, 0], 200)
     big = np.repeat([1, 0], 100_000)
     truth = average_precision_score(big, random.normal(size=200_000) + big)
-    found = [
+    result = [
         precision_and_rates(random.normal(size=400) + y, y, disjoint_pairs(400))["average_precision"]
         for _ in range(150)
     ]
-    assert 0.88 <= np.mean([one.covers(truth) for one in found]) <= 0.99
+    assert 0.88 <= np.mean([one.covers(truth) for one in result]) <= 0.99
 
 
 def test_wilson_by_hand() -> None:
@@ -96,8 +96,8 @@ def test_wilson_by_hand() -> None:
 
 def test_a_perfect_auc_has_an_interval() -> None:
     y = np.repeat([1, 0], 60)
-    found = auc(y.astype(float), y, disjoint_pairs(120))
-    assert (found.value, found.low, found.high) == (1.0, 0.95, 1.0)
+    result = auc(y.astype(float), y, disjoint_pairs(120))
+    assert (result.value, result.low, result.high) == (1.0, 0.95, 1.0)
 
 
 @pytest.mark.parametrize("shift", [0.0, 1.5])
@@ -128,6 +128,6 @@ def test_pairs_that_share_nodes_widen_the_interval() -> None:
 
 def test_the_mean_of_independent_values() -> None:
     values = np.array([0.0, 1.0, 2.0, 3.0])
-    found = mean(values)
-    assert found.value == 1.5
-    assert found.high - found.low == pytest.approx(2 * 1.959964 * np.sqrt(values.var() / 4), rel=1e-6)
+    result = mean(values)
+    assert result.value == 1.5
+    assert result.high - result.low == pytest.approx(2 * 1.959964 * np.sqrt(values.var() / 4), rel=1e-6)

@@ -57,9 +57,9 @@ def test_the_predicted_class_alone(unprotected: tuple[str, Data, gv.Split, gv.Ve
     name, graph, split, veil, _ = unprotected
     head = veil.modules_["utility"].cpu().eval()
     predicted = head(veil.transform(graph, split)).argmax(dim=1).numpy()
-    found = gv.audit(np.eye(predicted.max() + 1)[predicted], graph, split, "links")
-    print(f"{name}, predicted class: {found.strongest.headline}")  # noqa: T201
-    assert found.strongest.headline.value >= {"cora": 0.87, "citeseer": 0.87, "pubmed": 0.75}[name]
+    audit = gv.audit(np.eye(predicted.max() + 1)[predicted], graph, split, "links")
+    print(f"{name}, predicted class: {audit.strongest.headline}")  # noqa: T201
+    assert audit.strongest.headline.value >= {"cora": 0.87, "citeseer": 0.87, "pubmed": 0.75}[name]
 
 
 def test_labels_from_raw_features() -> None:
@@ -67,8 +67,8 @@ def test_labels_from_raw_features() -> None:
     accuracies = []
     for seed in range(3):
         split = gv.Split.paper(graph, seed)
-        found = gv.audit(np.random.default_rng(0).normal(size=(2708, 2)), graph, split, "labels")
-        few = [finding for finding in found.controls["raw features"] if finding.attack.endswith("few")]
+        audit = gv.audit(np.random.default_rng(0).normal(size=(2708, 2)), graph, split, "labels")
+        few = [finding for finding in audit.controls["raw features"] if finding.attack.endswith("few")]
         accuracies.append(max(few, key=lambda finding: finding.validation.value).headline.value)
     print(f"raw cora features, 20 per class: {accuracies}")  # noqa: T201
     assert min(accuracies) >= 0.57
@@ -150,8 +150,8 @@ def test_an_opponent_tuned_for_ten_minutes_is_at_most_one_point_better(name: str
     split = gv.Split.paper(graph, 0, message_edges=edges)  # type: ignore[arg-type]
     utility = "links" if secret == "labels" else "labels"
     z = gv.Veil(utility, secret, tradeoff=0.7).fit(graph, split).transform(graph, split).numpy()
-    found = gv.audit(z, graph, split, secret)
-    attacked = found.secret
+    audit = gv.audit(z, graph, split, secret)
+    attacked = audit.secret
     if isinstance(attacked, NodeSecret):
         known, val, test = ((z[part.index], part.y) for part in (attacked.known["all"], attacked.val, attacked.test))
         model = best_opponent(known, val, lambda model, x, y: float(model.score(x, y)))
@@ -161,8 +161,8 @@ def test_an_opponent_tuned_for_ten_minutes_is_at_most_one_point_better(name: str
         rows = geometry(z.astype(np.float32))
         known, val, test = ((rows(part.index), part.y) for part in (attacked.known, attacked.val, attacked.test))
         opponent = area(best_opponent(known, val, area), *test)
-    print(f"{name} {secret}: {found.strongest.attack} {found.strongest.headline}, opponent {opponent:.4f}")  # noqa: T201
-    assert opponent - found.strongest.headline.value <= 0.01
+    print(f"{name} {secret}: {audit.strongest.attack} {audit.strongest.headline}, opponent {opponent:.4f}")  # noqa: T201
+    assert opponent - audit.strongest.headline.value <= 0.01
 
 
 # ----- false alarm ----------------------------------------------------------------------------------------------------
@@ -174,8 +174,8 @@ def on_noise(secret: NodeSecret | LinkSecret, seed: int) -> bool:
     panel = links.panel(secret) if isinstance(secret, LinkSecret) else nodes.panel()
     tasks = [Task("embeddings", attack, z) for attack in panel if "graph" not in attack.needs]
     findings: list[Finding] = run(tasks, secret, seed, Effort())[0]
-    found = Audit(secret, [*findings, *ensemble(findings)], {})
-    return not found.strongest.headline.covers(secret.chance)
+    audit = Audit(secret, [*findings, *ensemble(findings)], {})
+    return not audit.strongest.headline.covers(secret.chance)
 
 
 @pytest.mark.parametrize("name", ["coin", "links"])

@@ -48,21 +48,21 @@ def finding(secret: NodeSecret, name: str, val: float, test: float) -> Finding:
 
 def test_the_strongest_attack_is_chosen_on_validation_and_reported_on_test(secret: NodeSecret) -> None:
     weak, strong = finding(secret, "weak", 0.6, 0.9), finding(secret, "strong", 0.8, 0.7)
-    found = Audit(secret, [weak, strong], {}, context=USEFUL)
-    assert found.strongest is strong
-    assert found.strongest.headline.value == pytest.approx(0.7, abs=1e-3)
-    assert [attack["attack"] for attack in found.to_dict()["attacks"]] == ["weak", "strong"]
+    audit = Audit(secret, [weak, strong], {}, context=USEFUL)
+    assert audit.strongest is strong
+    assert audit.strongest.headline.value == pytest.approx(0.7, abs=1e-3)
+    assert [attack["attack"] for attack in audit.to_dict()["attacks"]] == ["weak", "strong"]
 
 
 def test_attackers_with_the_public_graph_are_reported_apart(secret: NodeSecret) -> None:
     z, graph = finding(secret, "z", 0.5, 0.5), replace(finding(secret, "gnn", 0.9, 0.9), needs=("z", "graph"))
     alone = replace(finding(secret, "alone", 0.85, 0.85), subject="public graph", needs=("graph",))
-    found = Audit(secret, [z, graph], {"public graph": [alone]}, context=USEFUL)
-    assert found.strongest is z
-    assert found.with_graph is graph
-    assert found.to_dict()["with_public_graph"]["excess"]["value"] == pytest.approx(0.05, abs=2e-3)
-    assert found.verdict == "leaks", "z adds five points to the public graph"
-    assert [sentence.split(":")[0] for sentence in found.leak_reasons] == ["gnn"]
+    audit = Audit(secret, [z, graph], {"public graph": [alone]}, context=USEFUL)
+    assert audit.strongest is z
+    assert audit.with_graph is graph
+    assert audit.to_dict()["with_public_graph"]["excess"]["value"] == pytest.approx(0.05, abs=2e-3)
+    assert audit.verdict == "leaks", "z adds five points to the public graph"
+    assert [sentence.split(":")[0] for sentence in audit.leak_reasons] == ["gnn"]
 
 
 def test_another_attack_is_a_reason_if_it_is_significant_after_correction(secret: NodeSecret) -> None:
@@ -70,19 +70,19 @@ def test_another_attack_is_a_reason_if_it_is_significant_after_correction(secret
     chosen = [finding(secret, f"at chance {number}", 0.6, 0.5) for number in range(19)]
     assert len(secret.test.y) == 750
     for above, verdict in ((0.045, "protected"), (0.065, "leaks")):
-        found = Audit(secret, [*chosen, finding(secret, "other", 0.5, secret.chance + above)], {}, context=USEFUL)
-        assert found.strongest.headline.value == pytest.approx(0.5, abs=1e-3)
-        assert found.verdict == verdict
-        accuracy = [sentence for sentence in found.leak_reasons if ": accuracy" in sentence]
+        audit = Audit(secret, [*chosen, finding(secret, "other", 0.5, secret.chance + above)], {}, context=USEFUL)
+        assert audit.strongest.headline.value == pytest.approx(0.5, abs=1e-3)
+        assert audit.verdict == verdict
+        accuracy = [sentence for sentence in audit.leak_reasons if ": accuracy" in sentence]
         assert [sentence.split(":")[0] for sentence in accuracy] == (["other"] if verdict == "leaks" else [])
         assert all(sentence.endswith(", significant for the best of 20 attacks (Bonferroni)") for sentence in accuracy)
 
 
 def test_the_verdict(secret: NodeSecret) -> None:
-    found = Audit(secret, [finding(secret, "a", 0.7, 0.7)], {}, context=USEFUL)
-    assert found.verdict == "leaks"
-    assert found.leak_reasons[0] == f"a: accuracy {found.strongest.headline} is above {100 * secret.chance:.1f}"
-    assert found.leak_reasons[0] in str(found).replace("\n", " ")
+    audit = Audit(secret, [finding(secret, "a", 0.7, 0.7)], {}, context=USEFUL)
+    assert audit.verdict == "leaks"
+    assert audit.leak_reasons[0] == f"a: accuracy {audit.strongest.headline} is above {100 * secret.chance:.1f}"
+    assert audit.leak_reasons[0] in str(audit).replace("\n", " ")
     assert Audit(secret, [finding(secret, "a", 0.5, 0.5)], {}, context=USEFUL).verdict == "protected"
 
 
@@ -94,16 +94,16 @@ def test_a_leak_of_a_rare_class_that_the_accuracy_does_not_show(town: Data, town
     graph.ill = torch.from_numpy(rare.astype(np.int64))
     z = noise(1)
     z[:, 0] += 0.8 * rare
-    found = gv.audit(z, graph, town_split, "ill", attacks="quick", context=USEFUL)
-    assert found.strongest.headline.low <= found.secret.chance
-    assert found.most_balanced is not None
-    assert found.most_balanced.balanced.low > 0.5
-    assert found.verdict == "leaks"
-    assert any("balanced accuracy" in sentence for sentence in found.leak_reasons)
+    audit = gv.audit(z, graph, town_split, "ill", attacks="quick", context=USEFUL)
+    assert audit.strongest.headline.low <= audit.secret.chance
+    assert audit.most_balanced is not None
+    assert audit.most_balanced.balanced.low > 0.5
+    assert audit.verdict == "leaks"
+    assert any("balanced accuracy" in sentence for sentence in audit.leak_reasons)
 
 
-def names(found: Audit) -> set[str]:
-    return {flag.name for flag in found.flags}
+def names(audit: Audit) -> set[str]:
+    return {flag.name for flag in audit.flags}
 
 
 def test_every_flag_rules_out_protected(town: Data, town_split: gv.Split, secret: NodeSecret) -> None:
@@ -130,9 +130,9 @@ def test_every_flag_rules_out_protected(town: Data, town_split: gv.Split, secret
         "utility unknown": Audit(secret, [chance], {}),
         "not the full panel": Audit(secret, [chance], {}, context=USEFUL, origin=quick),
     }
-    for name, found in cases.items():
-        assert name in names(found), name
-        assert found.verdict == "flagged"
+    for name, audit in cases.items():
+        assert name in names(audit), name
+        assert audit.verdict == "flagged"
 
 
 def test_an_audit_with_flags_can_leak(secret: NodeSecret) -> None:
@@ -143,8 +143,8 @@ def test_a_class_with_few_test_examples_is_flagged(town: Data, town_split: gv.Sp
     graph = town.clone()
     graph.ill = torch.zeros(1500, dtype=torch.long)
     graph.ill[::80] = 1
-    found = gv.audit(noise(3), graph, town_split, "ill", attacks="quick", context=USEFUL)
-    assert any("one class" in flag.sentence for flag in found.flags if flag.name == "too few examples")
+    audit = gv.audit(noise(3), graph, town_split, "ill", attacks="quick", context=USEFUL)
+    assert any("one class" in flag.sentence for flag in audit.flags if flag.name == "too few examples")
 
 
 def test_a_class_matched_auc_above_chance_is_a_leak(town: Data, town_split: gv.Split) -> None:
@@ -154,11 +154,11 @@ def test_a_class_matched_auc_above_chance_is_a_leak(town: Data, town_split: gv.S
     total = np.zeros_like(z)
     np.add.at(total, target, z[source])
     context = Context(utility=Utility("labels", 0.8, 0.3, 500))
-    found = gv.audit(z + total, town, town_split, "links", attacks=[links.Distance("cosine")], context=context)
-    assert found.class_matched is not None
-    assert found.class_matched.matched is not None
-    assert found.class_matched.matched.low > 0.5
-    assert found.verdict == "leaks"
+    audit = gv.audit(z + total, town, town_split, "links", attacks=[links.Distance("cosine")], context=context)
+    assert audit.class_matched is not None
+    assert audit.class_matched.matched is not None
+    assert audit.class_matched.matched.low > 0.5
+    assert audit.verdict == "leaks"
 
 
 def test_the_floor_uses_the_kept_classes(town: Data, town_split: gv.Split) -> None:
@@ -195,9 +195,9 @@ def test_an_attack_of_the_caller_need_not_answer_matched_pairs(town: Data, town_
             return Answers(np.arange(len(secret.val.y), dtype=float), np.arange(self.shape, dtype=float))
 
     count = 2 * town_split.test_links.size(1)
-    found = gv.audit(noise(1), town, town_split, "links", attacks=[Own(count)])
-    assert found.class_matched is None
-    assert "class_matched_auc" not in found.to_dict()["attacks"][0]["metrics"]
+    audit = gv.audit(noise(1), town, town_split, "links", attacks=[Own(count)])
+    assert audit.class_matched is None
+    assert "class_matched_auc" not in audit.to_dict()["attacks"][0]["metrics"]
     with pytest.raises(
         GraphveilError, match=f"attack 'own' answered test with float64 of shape .3,.: expected.*{count}"
     ):
@@ -205,8 +205,8 @@ def test_an_attack_of_the_caller_need_not_answer_matched_pairs(town: Data, town_
 
 
 def test_controls_run_and_have_no_reserved_names(town: Data, town_split: gv.Split) -> None:
-    found = gv.audit(noise(1), town, town_split, "coin", attacks="quick", controls={"other": noise(2)})
-    assert set(found.controls) == {"other"}
+    audit = gv.audit(noise(1), town, town_split, "coin", attacks="quick", controls={"other": noise(2)})
+    assert set(audit.controls) == {"other"}
     with pytest.raises(GraphveilError, match="'raw features', which is reserved"):
         gv.audit(noise(1), town, town_split, "coin", attacks="quick", controls={"raw features": noise(2)})
 
@@ -221,19 +221,19 @@ def test_the_ensemble_is_chosen_within_a_standard_error(secret: NodeSecret) -> N
 def test_an_auc_of_exactly_one_half_is_flagged(town: Data, town_split: gv.Split) -> None:
     z = np.zeros((1500, 2))
     z[:3] = 1  # not constant, but no test pair shows it
-    found = gv.audit(z, town, town_split, "links", attacks=[links.Distance("Euclidean")], context=Context(joint=0.5))
-    assert "joint AUC of exactly .5" in names(found)
+    audit = gv.audit(z, town, town_split, "links", attacks=[links.Distance("Euclidean")], context=Context(joint=0.5))
+    assert "joint AUC of exactly .5" in names(audit)
     tied = replace(
-        found.findings[0], answers=Answers(*(np.zeros(len(part.y)) for part in (found.secret.val, found.secret.test)))
+        audit.findings[0], answers=Answers(*(np.zeros(len(part.y)) for part in (audit.secret.val, audit.secret.test)))
     )
-    assert "AUC of exactly .5" in names(Audit(found.secret, [tied], {}))
+    assert "AUC of exactly .5" in names(Audit(audit.secret, [tied], {}))
 
 
 def test_the_joint_adversary_and_the_strongest_attack(secret: NodeSecret) -> None:
-    found = Audit(secret, [finding(secret, "a", 0.8, 0.8)], {}, context=Context(joint=0.55))
-    assert found.gap == pytest.approx(0.25, abs=1e-3)
-    assert found.to_dict()["joint_adversary"]["value"] == 0.55
-    assert "55.0; the strongest attack is 25.0 points above it" in str(found)
+    audit = Audit(secret, [finding(secret, "a", 0.8, 0.8)], {}, context=Context(joint=0.55))
+    assert audit.gap == pytest.approx(0.25, abs=1e-3)
+    assert audit.to_dict()["joint_adversary"]["value"] == 0.55
+    assert "55.0; the strongest attack is 25.0 points above it" in str(audit)
 
 
 def test_an_ensemble_is_better_than_each_of_its_attacks(secret: NodeSecret) -> None:
@@ -264,8 +264,8 @@ def test_a_weak_attack_does_not_weaken_the_ensemble(secret: NodeSecret) -> None:
 def test_the_files_of_an_audit(town: Data, town_split: gv.Split, tmp_path: Path) -> None:
     z = noise(1)
     z[:, 0] += 4 * town.coin.numpy()
-    found = gv.audit(z, town, town_split, "coin", attacks="quick")
-    found.save(tmp_path / "a" / "audit.json")
+    audit = gv.audit(z, town, town_split, "coin", attacks="quick")
+    audit.save(tmp_path / "a" / "audit.json")
     written = json.loads((tmp_path / "a" / "audit.json").read_text())
     for key in (
         "schema",
@@ -286,7 +286,7 @@ def test_the_files_of_an_audit(town: Data, town_split: gv.Split, tmp_path: Path)
     assert is_sealed(written)
     assert not is_sealed(written | {"verdict": "protected"})
     answers = safetensors.numpy.load(raw)["embeddings/MLP, all/test"]
-    right = (answers.argmax(axis=1) == found.secret.test.y).mean()
+    right = (answers.argmax(axis=1) == audit.secret.test.y).mean()
     mlp = next(attack for attack in written["attacks"] if attack["attack"] == "MLP, all")
     assert right == pytest.approx(mlp["value"], abs=1e-12), "metrics can be computed from the raw answers"
     assert sorted(file.name for file in (tmp_path / "a").iterdir()) == ["audit.answers.safetensors", "audit.json"]
@@ -307,10 +307,10 @@ def test_the_same_seed_gives_the_same_audit_with_any_number_of_processes(town: D
 def test_a_time_budget_keeps_cheap_attacks_and_names_the_others(town: Data, town_split: gv.Split) -> None:
     seen: list[str] = []
     effort = Effort(time_budget=0.0, on_attack=lambda name, done, total: seen.append(name))  # noqa: ARG005
-    found = gv.audit(noise(1), town, town_split, "links", effort=effort)
-    assert [finding.attack for finding in found.findings] == seen == ["cosine distance"]
-    assert "boosted trees on pairs" in found.dropped
-    assert "attacks dropped" in names(found)
+    audit = gv.audit(noise(1), town, town_split, "links", effort=effort)
+    assert [finding.attack for finding in audit.findings] == seen == ["cosine distance"]
+    assert "boosted trees on pairs" in audit.dropped
+    assert "attacks dropped" in names(audit)
 
 
 def test_panels_are_in_order_of_cost(town: Data, town_split: gv.Split) -> None:
@@ -364,15 +364,15 @@ def test_invalid_secrets_raise_an_error(town: Data, town_split: gv.Split) -> Non
 def test_an_audit_that_cannot_be_written_leaves_no_answers(secret: NodeSecret, tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("elsewhere")
-    found = Audit(secret, [finding(secret, "a", 0.7, 0.7)], {}, context=USEFUL)
+    audit = Audit(secret, [finding(secret, "a", 0.7, 0.7)], {}, context=USEFUL)
     with pytest.raises(GraphveilError, match="cannot"):
-        found.save(tmp_path / name if name else Path())
+        audit.save(tmp_path / name if name else Path())
     assert sorted(file.name for file in tmp_path.iterdir()) == ["folder", "link"]
 
 
 @pytest.mark.parametrize("secret", ["coin", "links"])
 def test_one_row_for_all_nodes_is_flagged_as_collapsed(secret: str, town: Data, town_split: gv.Split) -> None:
-    found = gv.audit(np.ones((1500, 3)), town, town_split, secret, attacks="quick")
-    assert "collapsed" in [flag.name for flag in found.flags]
-    assert found.verdict == "flagged"
-    assert found.certificate is None
+    audit = gv.audit(np.ones((1500, 3)), town, town_split, secret, attacks="quick")
+    assert "collapsed" in [flag.name for flag in audit.flags]
+    assert audit.verdict == "flagged"
+    assert audit.certificate is None

@@ -86,11 +86,11 @@ def test_an_ensemble_that_is_not_above_chance_predicts_the_largest_class(coin: N
 
 def test_a_full_audit_compares_attacks_on_all_known_nodes(town: Data, town_split: gv.Split) -> None:
     z = np.random.default_rng(0).standard_normal((1500, 4)) + 0.3 * town.coin.numpy()[:, None]
-    found = gv.audit(z, town, town_split, "coin")
-    known = 1500 - len(found.secret.test.y)
-    assert len(found.secret.val.y) == known
-    assert found.upper > found.strongest.headline.high
-    assert found.to_dict()["strongest"]["upper"] == found.upper
+    audit = gv.audit(z, town, town_split, "coin")
+    known = 1500 - len(audit.secret.test.y)
+    assert len(audit.secret.val.y) == known
+    assert audit.upper > audit.strongest.headline.high
+    assert audit.to_dict()["strongest"]["upper"] == audit.upper
     quick = gv.audit(z, town, town_split, "coin", attacks="quick")
     assert len(quick.secret.val.y) == pytest.approx(known / 4, abs=1)
 

@@ -60,16 +60,16 @@ def audited(z: Rows, secret: LinkSecret) -> Audit:
     """Boosted trees on z, on the known links, on both, and on the true classes and the known links."""
     trees = links.panel(secret)[-1]
     tasks = [task for task in known_links(secret, z, 0) if "MLP" not in task.attack.name]
-    found = [task(secret, 0) for task in tasks]
+    result = [task(secret, 0) for task in tasks]
     assert isinstance(trees, links.ClassifyPairs)
     answers = replace(trees, separate_matched=False)(z, secret, 0)
     on_z = Finding("embeddings", trees.name, trees.needs, secret, answers, 0.0)
-    controls = {name: [one for one in found if one.subject == name] for name in (KNOWN_LINKS, CLASSES_AND_LINKS)}
-    return Audit(secret, [on_z, *(one for one in found if one.subject == "embeddings")], controls, context=KEEPS_LINKS)
+    controls = {name: [one for one in result if one.subject == name] for name in (KNOWN_LINKS, CLASSES_AND_LINKS)}
+    return Audit(secret, [on_z, *(one for one in result if one.subject == "embeddings")], controls, context=KEEPS_LINKS)
 
 
-def reasons_beside_links(found: Audit) -> list[str]:
-    return [sentence for sentence in found.leak_reasons if "points to the known links" in sentence]
+def reasons_beside_links(audit: Audit) -> list[str]:
+    return [sentence for sentence in audit.leak_reasons if "points to the known links" in sentence]
 
 
 # ----- rows -----------------------------------------------------------------------------------------------------------
@@ -166,34 +166,34 @@ def test_every_attack_on_known_links_finds_links_within_islands(
         secret = link_secret(*graph, 0)
         attack = next(one for one in structure.links_alone(structure.known_links(secret, 0)) if one.name == name)
         answers = attack(np.zeros((secret.num_nodes, 0), np.float32), secret, 0)
-        found = Finding(KNOWN_LINKS, name, attack.needs, secret, answers, 0.0)
+        result = Finding(KNOWN_LINKS, name, attack.needs, secret, answers, 0.0)
         assert attack.needs == ("secrets",)
         if least is None:
-            assert found.headline.low < 0.55
+            assert result.headline.low < 0.55
         elif name != "preferential attachment":
-            assert found.headline.value > least
+            assert result.headline.value > least
 
 
 def test_z_adds_nothing_to_known_links_with_a_higher_auc(islands: tuple[Data, gv.Split]) -> None:
     secret = link_secret(*islands, 0)
     place = np.repeat(noise(3, 200, 4), 6, axis=0)
-    found = audited(place + 1.5 * noise(4, 1200, 4), secret)
-    assert found.links_alone is not None
-    assert found.links_alone.headline.low > found.strongest.headline.high + 0.1
-    assert found.strongest.headline.low > 0.55, "z alone reveals links"
-    assert found.excess_with_links is not None
-    assert abs(found.excess_with_links.value) < 0.01
-    assert reasons_beside_links(found) == []
+    audit = audited(place + 1.5 * noise(4, 1200, 4), secret)
+    assert audit.links_alone is not None
+    assert audit.links_alone.headline.low > audit.strongest.headline.high + 0.1
+    assert audit.strongest.headline.low > 0.55, "z alone reveals links"
+    assert audit.excess_with_links is not None
+    assert abs(audit.excess_with_links.value) < 0.01
+    assert reasons_beside_links(audit) == []
 
 
 def test_noise_adds_nothing_to_the_known_links(town: Data, town_split: gv.Split) -> None:
-    found = audited(noise(2), link_secret(town, town_split, 0))
-    assert found.with_links is not None
-    assert found.with_links.headline.low > 0.55
-    assert found.excess_with_links is not None
-    assert found.excess_with_links.high > -0.01
-    assert found.excess_with_links.low < 0
-    assert reasons_beside_links(found) == []
+    audit = audited(noise(2), link_secret(town, town_split, 0))
+    assert audit.with_links is not None
+    assert audit.with_links.headline.low > 0.55
+    assert audit.excess_with_links is not None
+    assert audit.excess_with_links.high > -0.01
+    assert audit.excess_with_links.low < 0
+    assert reasons_beside_links(audit) == []
 
 
 def test_planted_links_add_to_the_known_links(random_graph: tuple[Data, gv.Split]) -> None:
@@ -203,35 +203,35 @@ def test_planted_links_add_to_the_known_links(random_graph: tuple[Data, gv.Split
     total = z.copy()
     np.add.at(total, target, z[source])
     np.add.at(total, source, z[target])
-    found = audited(total.astype(np.float32), secret)
-    assert found.with_links is not None
-    assert found.excess_with_links is not None
-    assert found.excess_with_links.low > 0.2
-    (sentence,) = reasons_beside_links(found)
-    assert sentence.endswith(f"z adds {signed(found.excess_with_links)} points to the known links")
-    (sentence,) = reasons_beside_links(replace(found, context=KEEPS_LABELS))
-    assert found.links_excess_over_classes is not None
-    assert sentence.endswith(f", {signed(found.links_excess_over_classes)} points compared with the true classes")
-    written = found.to_dict()["with_links"]
+    audit = audited(total.astype(np.float32), secret)
+    assert audit.with_links is not None
+    assert audit.excess_with_links is not None
+    assert audit.excess_with_links.low > 0.2
+    (sentence,) = reasons_beside_links(audit)
+    assert sentence.endswith(f"z adds {signed(audit.excess_with_links)} points to the known links")
+    (sentence,) = reasons_beside_links(replace(audit, context=KEEPS_LABELS))
+    assert audit.links_excess_over_classes is not None
+    assert sentence.endswith(f", {signed(audit.links_excess_over_classes)} points compared with the true classes")
+    written = audit.to_dict()["with_links"]
     assert set(written) == {"attack", "metric", "value", "ci", "excess"}
-    assert written["excess"]["value"] == found.excess_with_links.value
-    line = f"with the known links {found.with_links.attack}: {found.with_links.headline}; z adds +"
-    assert line in " ".join(as_text(found, width=400).split())
+    assert written["excess"]["value"] == audit.excess_with_links.value
+    line = f"with the known links {audit.with_links.attack}: {audit.with_links.headline}; z adds +"
+    assert line in " ".join(as_text(audit, width=400).split())
 
 
 def test_what_kept_classes_add_to_the_known_links_is_not_a_leak(town: Data, town_split: gv.Split) -> None:
     """z with the true classes adds as much as they do: a leak, unless the utility keeps the classes."""
     secret = link_secret(town, town_split, 0)
     z = (np.eye(4)[town.y.numpy()] + 0.01 * noise(6, columns=4)).astype(np.float32)
-    found = audited(z, secret)
-    assert found.excess_with_links is not None
-    assert found.excess_with_links.low > 0
-    assert found.links_excess_over_classes is not None
-    assert found.links_excess_over_classes.covers(0)
-    assert abs(found.links_excess_over_classes.value) < 0.02
-    assert len(reasons_beside_links(found)) == 1
-    assert reasons_beside_links(replace(found, context=KEEPS_LABELS)) == []
-    alone = replace(found, context=KEEPS_LABELS, controls={KNOWN_LINKS: found.controls[KNOWN_LINKS]})
+    audit = audited(z, secret)
+    assert audit.excess_with_links is not None
+    assert audit.excess_with_links.low > 0
+    assert audit.links_excess_over_classes is not None
+    assert audit.links_excess_over_classes.covers(0)
+    assert abs(audit.links_excess_over_classes.value) < 0.02
+    assert len(reasons_beside_links(audit)) == 1
+    assert reasons_beside_links(replace(audit, context=KEEPS_LABELS)) == []
+    alone = replace(audit, context=KEEPS_LABELS, controls={KNOWN_LINKS: audit.controls[KNOWN_LINKS]})
     assert reasons_beside_links(alone) == [], "without the control there is nothing to compare with"
 
 
@@ -244,11 +244,11 @@ def test_attackers_with_the_known_links_are_reported_apart(town: Data, town_spli
     on_z = Finding("embeddings", "z", ("z", "secrets"), secret, blind, 0.0)
     held = Finding("embeddings", "both", ("z", "secrets", "known links"), secret, seeing, 0.0)
     alone = Finding(KNOWN_LINKS, "alone", ("secrets",), secret, seeing, 0.0)
-    found = Audit(secret, [on_z, held], {KNOWN_LINKS: [alone]}, context=KEEPS_LINKS, limits={"auc": 0.6})
-    assert found.strongest is on_z
-    assert found.with_links is held
-    assert found.leak_reasons == ()
-    assert "attack above certificate" not in {flag.name for flag in found.flags}
+    audit = Audit(secret, [on_z, held], {KNOWN_LINKS: [alone]}, context=KEEPS_LINKS, limits={"auc": 0.6})
+    assert audit.strongest is on_z
+    assert audit.with_links is held
+    assert audit.leak_reasons == ()
+    assert "attack above certificate" not in {flag.name for flag in audit.flags}
 
 
 # ----- a whole audit --------------------------------------------------------------------------------------------------
@@ -257,18 +257,18 @@ def test_attackers_with_the_known_links_are_reported_apart(town: Data, town_spli
 def test_a_full_audit_of_links_has_the_controls_of_known_links() -> None:
     graph = gv.generate(gv.GraphSpec(num_nodes=200, num_edges=700, num_features=20, num_classes=3), seed=1)
     split = gv.Split.proportional(graph, 0, message_edges="all")
-    found = gv.audit(noise(1, 200, 3), graph, split, "links", context=KEEPS_LABELS)
+    audit = gv.audit(noise(1, 200, 3), graph, split, "links", context=KEEPS_LABELS)
     names = [*structure.SCORES, *(name for name, _ in structure.WITHOUT_Z), structure.STACKED[0]]
-    assert [one.attack for one in found.controls[KNOWN_LINKS]] == names
+    assert [one.attack for one in audit.controls[KNOWN_LINKS]] == names
     both = [*(name for name, _ in structure.WITH_Z), structure.STACKED[1]]
-    assert [one.attack for one in found.controls[CLASSES_AND_LINKS]] == both
-    assert [one.attack for one in found.findings if "known links" in one.needs] == both
-    assert found.strongest.on_z_alone
-    text = " ".join(as_text(found, width=400).split())
+    assert [one.attack for one in audit.controls[CLASSES_AND_LINKS]] == both
+    assert [one.attack for one in audit.findings if "known links" in one.needs] == both
+    assert audit.strongest.on_z_alone
+    text = " ".join(as_text(audit, width=400).split())
     assert "with the known links " in text
     assert "control: known links (" in text
     assert "control: true classes and known links (" in text
-    assert found.to_dict()["with_links"]["attack"] in both
+    assert audit.to_dict()["with_links"]["attack"] in both
     with pytest.raises(GraphveilError, match="'known links', which is reserved"):
         gv.audit(noise(1, 200, 3), graph, split, "links", "quick", controls={"known links": noise(2, 200, 3)})
     quick = gv.audit(noise(1, 200, 3), graph, split, "links", "quick")
@@ -300,9 +300,9 @@ def test_attackers_with_z_are_not_misled_by_links_that_z_was_computed_from(town:
     total = z.copy()
     np.add.at(total, linked[0], 3 * z[linked[1]])
     np.add.at(total, linked[1], 3 * z[linked[0]])
-    found = audited(total.astype(np.float32), secret)
-    assert found.excess_with_links is not None
-    assert found.excess_with_links.value > -0.01
+    audit = audited(total.astype(np.float32), secret)
+    assert audit.excess_with_links is not None
+    assert audit.excess_with_links.value > -0.01
 
 
 def test_stacked_scores_are_stronger_than_each_and_find_nothing_in_noise(town: Data, town_split: gv.Split) -> None:

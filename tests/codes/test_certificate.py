@@ -19,18 +19,29 @@ Y = np.array([0, 0, 0, 1, 1, 1, 0, 1, 0, 1])
 
 def test_class_certificate_by_hand() -> None:
     """Codes by classes: (3, 1), (1, 2), (1, 2)."""
-    found = class_certificate(CODES, Y, strata={"half": np.array([0] * 5 + [1] * 5)}, secret="labels")
-    assert (found.nodes, found.known, found.codes, found.classes, found.smallest_code) == (10, 10, 3, 2, 3)
-    assert found.majority == 0.5
-    assert found.accuracy == 0.7
-    assert found.balanced_accuracy == pytest.approx((3 / 5 + 2 / 5 + 2 / 5) / 2)
-    assert found.maximal_leakage == pytest.approx(np.log(7 / 5))
-    assert found.information == pytest.approx(mutual_info_score(CODES, Y), abs=1e-12)
-    assert found.entropy == pytest.approx(np.log(2))
-    assert found.bits_per_node == pytest.approx(np.log2(3))
-    assert (found.worst.code, found.worst.likely_class, found.worst.share, found.worst.nodes) == (0, 0, 0.75, 4)
-    assert found.calibration is None
-    low, high = found.strata  # (3, 1), (0, 1) and (1, 1), (1, 2)
+    certificate = class_certificate(CODES, Y, strata={"half": np.array([0] * 5 + [1] * 5)}, secret="labels")
+    assert (
+        certificate.nodes,
+        certificate.known,
+        certificate.codes,
+        certificate.classes,
+        certificate.smallest_code,
+    ) == (10, 10, 3, 2, 3)
+    assert certificate.majority == 0.5
+    assert certificate.accuracy == 0.7
+    assert certificate.balanced_accuracy == pytest.approx((3 / 5 + 2 / 5 + 2 / 5) / 2)
+    assert certificate.maximal_leakage == pytest.approx(np.log(7 / 5))
+    assert certificate.information == pytest.approx(mutual_info_score(CODES, Y), abs=1e-12)
+    assert certificate.entropy == pytest.approx(np.log(2))
+    assert certificate.bits_per_node == pytest.approx(np.log2(3))
+    assert (
+        certificate.worst.code,
+        certificate.worst.likely_class,
+        certificate.worst.share,
+        certificate.worst.nodes,
+    ) == (0, 0, 0.75, 4)
+    assert certificate.calibration is None
+    low, high = certificate.strata  # (3, 1), (0, 1) and (1, 1), (1, 2)
     assert (low.nodes, low.share, low.majority, low.accuracy) == (5, 0.5, 0.6, 0.8)
     assert (high.nodes, high.share, high.majority, high.accuracy) == (5, 0.5, 0.6, 0.6)
 
@@ -48,9 +59,9 @@ def test_sentences() -> None:
 
 
 def test_a_limit_in_a_sentence_is_rounded_up() -> None:
-    found = class_certificate(np.zeros(3, dtype=np.int64), np.array([0, 1, 1]))
-    assert found.accuracy == pytest.approx(2 / 3)
-    assert "at most 66.7 % of these 3" in found.sentence
+    certificate = class_certificate(np.zeros(3, dtype=np.int64), np.array([0, 1, 1]))
+    assert certificate.accuracy == pytest.approx(2 / 3)
+    assert "at most 66.7 % of these 3" in certificate.sentence
     assert "at most 33.4 %" in class_certificate(np.zeros(3, dtype=np.int64), np.array([0, 1, 2])).sentence
 
 
@@ -58,23 +69,23 @@ def test_a_limit_in_a_sentence_is_rounded_up() -> None:
 def test_no_rule_from_code_to_class_beats_the_best_accuracy(seed: int) -> None:
     codes, y, _ = random_release(seed, num_nodes=25, num_codes=4)
     y[:3] = -1
-    found = class_certificate(codes, y)
+    certificate = class_certificate(codes, y)
     known, classes = y >= 0, np.unique(y[y >= 0])
     rules = [np.array(rule)[codes[known]] == y[known] for rule in product(range(3), repeat=4)]
-    assert found.accuracy == pytest.approx(max(hits.mean() for hits in rules), abs=1e-12)
+    assert certificate.accuracy == pytest.approx(max(hits.mean() for hits in rules), abs=1e-12)
     balanced = [np.mean([hits[y[known] == c].mean() for c in classes]) for hits in rules]
-    assert found.balanced_accuracy == pytest.approx(max(balanced), abs=1e-12)
-    assert found.known == 22
+    assert certificate.balanced_accuracy == pytest.approx(max(balanced), abs=1e-12)
+    assert certificate.known == 22
 
 
 def test_values_by_chance_are_means_over_permutations() -> None:
     random = np.random.default_rng(0)
     codes, y = random.integers(0, 20, 100), random.integers(0, 3, 100)
-    found = class_certificate(codes, y)
+    certificate = class_certificate(codes, y)
     shuffled = [class_certificate(codes, random.permutation(y)) for _ in range(100)]
-    assert found.accuracy_by_chance == pytest.approx(np.mean([s.accuracy for s in shuffled]), abs=0.01)
-    assert found.information_by_chance == pytest.approx(np.mean([s.information for s in shuffled]), abs=0.02)
-    assert found.accuracy_by_chance > found.majority + 0.1  # many cells overfit noise
+    assert certificate.accuracy_by_chance == pytest.approx(np.mean([s.accuracy for s in shuffled]), abs=0.01)
+    assert certificate.information_by_chance == pytest.approx(np.mean([s.information for s in shuffled]), abs=0.02)
+    assert certificate.accuracy_by_chance > certificate.majority + 0.1  # many cells overfit noise
 
 
 @pytest.mark.parametrize(
@@ -116,12 +127,12 @@ def test_limits_by_hand() -> None:
 
 def test_link_certificate_by_hand() -> None:
     """Codes 0, 0, 1, 1 and links 0-1, 1-2: pairs {0, 0}: 1 of 1, {0, 1}: 1 of 4, {1, 1}: 0 of 1."""
-    found = link_certificate(np.array([0, 0, 1, 1]), np.array([[0, 1], [1, 2]]))
-    assert (found.nodes, found.links, found.nonlinks, found.codes) == (4, 2, 4, 2)
-    assert found.auc == pytest.approx((4 + (1 + 3 / 2)) / (2 * 4))
-    assert found.information == pytest.approx((np.log(0.5 / (1 / 6)) + np.log(0.5 / (4 / 6))) / 2)
-    assert found.class_matched_auc is None
-    assert found.calibration is None  # two links are too few
+    certificate = link_certificate(np.array([0, 0, 1, 1]), np.array([[0, 1], [1, 2]]))
+    assert (certificate.nodes, certificate.links, certificate.nonlinks, certificate.codes) == (4, 2, 4, 2)
+    assert certificate.auc == pytest.approx((4 + (1 + 3 / 2)) / (2 * 4))
+    assert certificate.information == pytest.approx((np.log(0.5 / (1 / 6)) + np.log(0.5 / (4 / 6))) / 2)
+    assert certificate.class_matched_auc is None
+    assert certificate.calibration is None  # two links are too few
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -130,40 +141,40 @@ def test_the_link_auc_is_that_of_the_best_score_over_all_pairs(seed: int) -> Non
     y[:2] = -1
     pairs, linked = _all_pairs(len(codes), links)
     code_pair = _ids(codes, codes, pairs)
-    found = link_certificate(codes, links, y)
-    assert found.auc == pytest.approx(_brute_auc(code_pair, linked, np.ones(len(linked))), abs=1e-12)
+    certificate = link_certificate(codes, links, y)
+    assert certificate.auc == pytest.approx(_brute_auc(code_pair, linked, np.ones(len(linked))), abs=1e-12)
     random = np.random.default_rng(seed)
     for _ in range(20):  # no other score of two codes is better
-        assert roc_auc_score(linked, random.random(code_pair.max() + 1)[code_pair]) <= found.auc + 1e-12
+        assert roc_auc_score(linked, random.random(code_pair.max() + 1)[code_pair]) <= certificate.auc + 1e-12
 
     known = (y[pairs] >= 0).all(axis=0)
     pairs, linked, code_pair = pairs[:, known], linked[known], code_pair[known]
     class_pair = _ids(y, y, pairs)
     share = np.array([linked[class_pair == k].sum() / max(1, (~linked[class_pair == k]).sum()) for k in range(20)])
     weights = np.where(linked, 1.0, share[class_pair])
-    assert found.class_matched_auc == pytest.approx(_brute_auc(code_pair, linked, weights), abs=1e-12)
+    assert certificate.class_matched_auc == pytest.approx(_brute_auc(code_pair, linked, weights), abs=1e-12)
     both = codes * 3 + y
     within = _brute_auc(_ids(both, both, pairs), linked, weights)
-    assert found.within_class_auc == pytest.approx(within, abs=1e-12)
-    assert found.class_matched_auc is not None
-    assert within >= found.class_matched_auc
+    assert certificate.within_class_auc == pytest.approx(within, abs=1e-12)
+    assert certificate.class_matched_auc is not None
+    assert within >= certificate.class_matched_auc
 
 
 def test_codes_that_are_the_classes_reveal_nothing_beyond_them() -> None:
     _, y, links = random_release(3)
-    found = link_certificate(y, links, y)
-    assert found.class_matched_auc == pytest.approx(0.5)
-    assert found.within_class_auc == pytest.approx(0.5)
-    assert found.auc > 0.5
+    certificate = link_certificate(y, links, y)
+    assert certificate.class_matched_auc == pytest.approx(0.5)
+    assert certificate.within_class_auc == pytest.approx(0.5)
+    assert certificate.auc > 0.5
 
 
 def test_the_auc_by_chance_is_that_of_unrelated_codes() -> None:
     random = np.random.default_rng(0)
     links = random_links(random, 120, 0.03)
     aucs = [link_certificate(random.integers(0, 12, 120), links[:, :]).auc for _ in range(30)]
-    found = link_certificate(np.repeat(np.arange(12), 10), links)
-    assert found.auc_by_chance == pytest.approx(np.mean(aucs), abs=0.02)
-    assert found.auc_by_chance > 0.6
+    certificate = link_certificate(np.repeat(np.arange(12), 10), links)
+    assert certificate.auc_by_chance == pytest.approx(np.mean(aucs), abs=0.02)
+    assert certificate.auc_by_chance > 0.6
 
 
 @pytest.mark.parametrize(("num_nodes", "calibrated"), [(80, 1.0), (150, 0.3)])
@@ -184,9 +195,9 @@ def test_coverage_of_the_link_limit(num_nodes: int, calibrated: float) -> None:
         pairs = np.stack(np.triu_indices(num_nodes, 1))
         pairs = pairs[:, random.random(pairs.shape[1]) < rate[codes[pairs[0]], codes[pairs[1]]]]
         chosen = np.flatnonzero(random.random(pairs.shape[1]) < calibrated)
-        found = link_certificate(codes, pairs, calibration=chosen).calibration
-        assert found is not None
-        held.append(found.auc_limit >= truth)
+        result = link_certificate(codes, pairs, calibration=chosen).calibration
+        assert result is not None
+        held.append(result.auc_limit >= truth)
     assert np.mean(held) >= 0.93
 
 
@@ -210,16 +221,16 @@ def test_many_links_are_sampled_as_the_sentence_states(monkeypatch: pytest.Monke
 def test_certificates_are_json_and_deterministic() -> None:
     codes, y, links = random_release(5)
     calibration = np.arange(20)
-    for found in (
+    for certificate in (
         class_certificate(codes, y, calibration, {"half": (np.arange(40) >= 20).astype(np.int64)}),
         link_certificate(codes, links, y, calibration),
     ):
-        assert json.loads(json.dumps(found.to_dict(), allow_nan=False)) == found.to_dict()
-        assert found.calibration is not None
-        assert all(name and sentence.endswith(".") for name, sentence in found.rows)
-        assert found == (
+        assert json.loads(json.dumps(certificate.to_dict(), allow_nan=False)) == certificate.to_dict()
+        assert certificate.calibration is not None
+        assert all(name and sentence.endswith(".") for name, sentence in certificate.rows)
+        assert certificate == (
             link_certificate(codes, links, y, calibration)
-            if isinstance(found, LinkCertificate)
+            if isinstance(certificate, LinkCertificate)
             else class_certificate(codes, y, calibration, {"half": (np.arange(40) >= 20).astype(np.int64)})
         )
 

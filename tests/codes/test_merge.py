@@ -65,18 +65,18 @@ def test_every_limit_at_or_above_chance_is_met(seed: int, slack: float, auc: flo
     limit = class_certificate(codes, y).majority + slack
     utility: Counts = linked if keep_links else ClassCounts(class_table(codes, kind, 6, 2))
     secrets: list[tuple[Counts, float]] = [(labels, limit)] if keep_links else [(labels, limit), (linked, auc)]
-    found = merge(code_sizes(codes, 6), utility, secrets)
-    new = found.mapping[codes]
-    assert sorted(set(new.tolist())) == list(range(found.num_codes))
+    result = merge(code_sizes(codes, 6), utility, secrets)
+    new = result.mapping[codes]
+    assert sorted(set(new.tolist())) == list(range(result.num_codes))
     after = class_certificate(new, y)
     assert after.accuracy <= limit + 1e-9
-    assert found.statistics_after[0] == pytest.approx(after.accuracy)
+    assert result.statistics_after[0] == pytest.approx(after.accuracy)
     if not keep_links:
         assert link_certificate(new, links).auc <= auc + 1e-9
-        assert found.statistics_after[1] == pytest.approx(link_certificate(new, links).auc)
-    before_and_after = [_information(utility, mapping) for mapping in (np.arange(6), found.mapping)]
-    assert (found.utility_before, found.utility_after) == pytest.approx(tuple(before_and_after), abs=1e-9)
-    assert found.price >= -1e-12
+        assert result.statistics_after[1] == pytest.approx(link_certificate(new, links).auc)
+    before_and_after = [_information(utility, mapping) for mapping in (np.arange(6), result.mapping)]
+    assert (result.utility_before, result.utility_after) == pytest.approx(tuple(before_and_after), abs=1e-9)
+    assert result.price >= -1e-12
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -97,29 +97,31 @@ def test_the_loss_of_every_merge_agrees_with_the_counts(seed: int) -> None:
 
 def test_nothing_is_merged_if_all_limits_are_met() -> None:
     codes, y, links = random_release(0)
-    found = merge(code_sizes(codes, 6), link_counts(codes, links, 6), [(ClassCounts(class_table(codes, y, 6, 3)), 1.0)])
-    assert found.mapping.tolist() == [0, 1, 2, 3, 4, 5]
-    assert found.price == 0
-    assert found.statistics_before == found.statistics_after == (class_certificate(codes, y).accuracy,)
+    result = merge(
+        code_sizes(codes, 6), link_counts(codes, links, 6), [(ClassCounts(class_table(codes, y, 6, 3)), 1.0)]
+    )
+    assert result.mapping.tolist() == [0, 1, 2, 3, 4, 5]
+    assert result.price == 0
+    assert result.statistics_before == result.statistics_after == (class_certificate(codes, y).accuracy,)
 
 
 def test_codes_that_differ_only_in_the_secret_are_merged() -> None:
     """Codes 0 and 1 have the same utility and different secrets, and so do 2 and 3; nothing is lost."""
     utility = np.array([[9, 1], [9, 1], [1, 9], [1, 9]])
     secret = np.array([[10, 0], [0, 10], [10, 0], [0, 10]])
-    found = merge(np.full(4, 10), ClassCounts(utility), [(ClassCounts(secret), 0.5)])
-    assert found.mapping.tolist() == [0, 0, 1, 1]
-    assert found.price == pytest.approx(0, abs=1e-12)
-    assert found.statistics_before == (1.0,)
-    assert found.statistics_after == (0.5,)
+    result = merge(np.full(4, 10), ClassCounts(utility), [(ClassCounts(secret), 0.5)])
+    assert result.mapping.tolist() == [0, 0, 1, 1]
+    assert result.price == pytest.approx(0, abs=1e-12)
+    assert result.statistics_before == (1.0,)
+    assert result.statistics_after == (0.5,)
 
 
 def test_a_leak_that_no_single_merge_lowers_is_removed() -> None:
     secret = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])  # 3 of 6; any two codes together still 2 of 4
     utility = np.array([[2, 0], [0, 2], [1, 1]])
-    found = merge(np.full(3, 2), ClassCounts(utility), [(ClassCounts(secret), 1 / 3)])
-    assert found.statistics_after == (1 / 3,)
-    assert found.num_codes == 1
+    result = merge(np.full(3, 2), ClassCounts(utility), [(ClassCounts(secret), 1 / 3)])
+    assert result.statistics_after == (1 / 3,)
+    assert result.num_codes == 1
 
 
 @pytest.mark.parametrize("links_kept", [True, False])
@@ -128,19 +130,19 @@ def test_small_codes_are_merged_into_the_cheapest_partner(links_kept: bool) -> N
     codes[codes == 3] = 2
     codes[0], y[0] = 3, 1  # one node alone
     kept: Counts = link_counts(codes, links, 6) if links_kept else ClassCounts(class_table(codes, y, 6, 3))
-    found = merge(code_sizes(codes, 6), kept, [], min_size=2)
-    partner = [code for code in range(6) if code != 3 and found.mapping[code] == found.mapping[3]]
+    result = merge(code_sizes(codes, 6), kept, [], min_size=2)
+    partner = [code for code in range(6) if code != 3 and result.mapping[code] == result.mapping[3]]
     after = {other: _information(kept, np.where(np.arange(6) == 3, other, np.arange(6))) for other in (0, 1, 2, 4, 5)}
     assert partner == [max(after, key=lambda other: after[other])]
-    assert found.utility_after == pytest.approx(after[partner[0]])
-    assert np.bincount(found.mapping[codes]).min() >= 2
+    assert result.utility_after == pytest.approx(after[partner[0]])
+    assert np.bincount(result.mapping[codes]).min() >= 2
 
 
 def test_codes_without_nodes_get_the_largest_code() -> None:
     table = np.array([[3, 1], [0, 0], [5, 5]])
-    found = merge(np.array([4, 0, 10]), ClassCounts(table), [])
-    assert found.mapping.tolist() == [0, 1, 1]
-    assert found.num_codes == 2
+    result = merge(np.array([4, 0, 10]), ClassCounts(table), [])
+    assert result.mapping.tolist() == [0, 1, 1]
+    assert result.num_codes == 2
 
 
 def test_greedy_merging_loses_less_than_random_merging() -> None:
@@ -165,10 +167,10 @@ def test_hundreds_of_codes_are_merged() -> None:
     pairs = np.unique(np.sort(random.integers(0, 5000, (2, 20_000)), axis=0), axis=1)
     pairs = pairs[:, pairs[0] < pairs[1]]
     kept = link_counts(codes, pairs, 216)
-    found = merge(code_sizes(codes, 216), kept, [(ClassCounts(class_table(codes, y, 216, 7)), 0.16)])
-    assert found.statistics_after[0] <= 0.16
-    assert found.num_codes > 1
-    assert found.utility_after == pytest.approx(_information(kept, found.mapping), abs=1e-9)
+    result = merge(code_sizes(codes, 216), kept, [(ClassCounts(class_table(codes, y, 216, 7)), 0.16)])
+    assert result.statistics_after[0] <= 0.16
+    assert result.num_codes > 1
+    assert result.utility_after == pytest.approx(_information(kept, result.mapping), abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def audit() -> dict[str, Any]:
     attack |= {"metrics": {"accuracy": READ, "balanced_accuracy": READ}, "seconds": 0.2}
     further = READ | {"attack": "MLP, all", "metric": "accuracy", "chance": 0.3, "excess": READ}
     group = {"kind": "column", "by": "town", "group": "Bath", "measure": "accuracy", "examples": 40}
-    group |= READ | {"reference": 0.3, "compared_with": "guessing"}
+    group |= READ | {"reference": 0.3, "compared_with": "chance level"}
     plane = {"x": [0.0, 1.0], "y": [2.0, 3.0]}
     return {
         "schema": "graphveil/audit/5",

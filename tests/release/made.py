@@ -83,7 +83,7 @@ def give_codes(run: Path, codes: "np.typing.NDArray[np.int64]") -> None:
     veil.modules_["book"] = CodeBook.of(*tables)
     z = veil.transform(graph, split)
     remade = ("schema", "config", "shapes", "versions", "ids_digest", "audited_as", "scores")
-    kept = {key: value for key, value in record.items() if key not in remade}
+    kept = {key: value for key, value in record.to_dict().items() if key not in remade}
     folder = RunFolder(run)
     folder.write(veil, node_ids(graph), z, folder.trained_on(), kept | {"scores": asdict(veil.score(graph, split))})
     audit_run(run, attacks="quick", controls=False)

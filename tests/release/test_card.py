@@ -174,7 +174,7 @@ def test_each_metric_has_its_own_chance_level(evidence: Evidence, run: Path) -> 
 def test_the_worst_group_is_on_the_card_without_its_name(run: Path) -> None:
     """The column of the group is a feature, so a release must contain neither its name nor its value."""
     group = {"kind": "column", "by": "home_town", "group": "reykjavik", "measure": "accuracy", "examples": 33}
-    group |= {"value": 0.8, "ci": [0.61, 0.9], "reference": 0.5, "compared_with": "guessing"}
+    group |= {"value": 0.8, "ci": [0.61, 0.9], "reference": 0.5, "compared_with": "chance level"}
     few = group | {"value": None, "ci": None, "reference": None}
     change(run / "audit.json", groups=[group, few, group])
     content = json.loads((run / "audit.json").read_text()) | {"worst_group": group}

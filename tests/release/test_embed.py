@@ -215,7 +215,7 @@ def test_links_are_not_audited_if_all_were_trained_on(new: int, trained: Path, t
         "links were not audited: too few of them are new: the encoder was trained on the others, and only new ones are"
         " asked for.",
     )
-    assert RunFolder(made.folder).record()["scores"]["utility"] is not None, "the guild is a node attribute"
+    assert RunFolder(made.folder).record().scores.utility is not None, "the guild is a node attribute"
     graph, split = graph_of(RunFolder(made.folder), RunFolder(made.folder).record())
     controls, notes = encoder_controls(RunFolder(made.folder), graph, split)
     assert controls == {}
@@ -308,7 +308,7 @@ def test_kept_links_are_scored_on_new_links(tables: Path, tmp_path: Path) -> Non
     assert not made.z.equal(run.z)
     record = json.loads((made.folder / "run.json").read_text())
     assert record["scores"] == json.loads((tmp_path / "run" / "run.json").read_text())["scores"]
-    assert record["message_edges"] == "all"
+    assert record.message_edges == "all"
     controls, notes = encoder_controls(RunFolder(made.folder), *graph_of(RunFolder(made.folder), record))
     assert notes == ()
     assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
@@ -320,9 +320,7 @@ def test_kept_links_are_scored_on_new_links(tables: Path, tmp_path: Path) -> Non
     newer = write_tables(tmp_path / "newer", columns, old)
     made = embed(tmp_path / "run", str(newer), tmp_path / "of old links", device="cpu")
     assert (made.secrets, made.unseen) == (("tribe",), ())
-    assert RunFolder(made.folder).record()["scores"]["utility"] is None, (
-        "it would be that of links that were trained on"
-    )
+    assert RunFolder(made.folder).record().scores.utility is None, "it would be that of links that were trained on"
     (found,) = audit_run(made.folder, attacks="quick").values()
     assert "utility unknown" in {flag.name for flag in found.flags}
 
@@ -429,7 +427,7 @@ def test_a_graph_without_a_class_is_scored_and_audited(trained: Path, tmp_path: 
     made = on(trained, tmp_path, fewer, [link for link in links if {*link} <= ids])
     assert (made.secrets, made.unseen) == (("tribe", "links"), ())
     record = RunFolder(made.folder).record()
-    assert record["scores"]["utility"] is not None
+    assert record.scores.utility is not None
     graph, split = graph_of(RunFolder(made.folder), record)
     assert len({*graph.y.tolist()}) == 2
     assert len(audit_run(made.folder, attacks="quick")) == 2
@@ -463,9 +461,7 @@ def test_features_learned_for_each_node_are_refused_for_another_graph(
 ) -> None:
     shutil.copytree(trained, tmp_path / "run")
     record = json.loads((tmp_path / "run" / "run.json").read_text())
-    change(
-        tmp_path / "run" / "run.json", reading=record["reading"] | {"missing": "embedding"}, encoding={"columns": []}
-    )
+    change(tmp_path / "run" / "run.json", reading=record.reading | {"missing": "embedding"}, encoding={"columns": []})
     with pytest.raises(GraphveilError, match="knows nothing of others"):
         embed(tmp_path / "run", str(tables), tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -500,7 +496,7 @@ def test_an_option_with_the_default_value_overrides_the_run(
         cli.run()
     assert (left.value.code or 0) == 0
     record = json.loads((tmp_path / "out" / "run.json").read_text())
-    assert record["reading"]["direction"] == direction
+    assert record.reading["direction"] == direction
     assert record["features"]["mean_degree"] == 2 * (100 if direction == "mutual" else 500) / NODES
 
 

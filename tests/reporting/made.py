@@ -174,11 +174,11 @@ def groups() -> list[dict[str, Any]]:
     own = {"kind": "class", "by": "labels", "group": "Theory", "measure": "tpr_minus_fpr", "examples": 130}
     third = {"kind": "degree", "by": "degree", "group": "0 to 2", "measure": "accuracy", "examples": 333}
     few = {"kind": "column", "by": "town", "group": "Bath", "measure": "accuracy", "examples": 12}
-    guessing = {"compared_with": "guessing"}
+    chance = {"compared_with": "chance level"}
     return [
-        own | {"value": 0.112, "ci": [0.021, 0.203], "reference": 0.0} | guessing,
-        third | {"value": 0.31, "ci": [0.241, 0.38], "reference": 0.322} | guessing,
-        few | {"value": None, "ci": None, "reference": None} | guessing,
+        own | {"value": 0.112, "ci": [0.021, 0.203], "reference": 0.0} | chance,
+        third | {"value": 0.31, "ci": [0.241, 0.38], "reference": 0.322} | chance,
+        few | {"value": None, "ci": None, "reference": None} | chance,
     ]
 
 

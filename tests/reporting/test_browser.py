@@ -93,9 +93,9 @@ def test_it_renders_and_asks_nothing_of_anybody(opened: Any) -> None:
     assert opened.execute_script(f"{drawn} || e.getBoundingClientRect().height > 100)")
     assert opened.get_log("browser") == []
     events = [json.loads(entry["message"])["message"] for entry in opened.get_log("performance")]
-    asked = {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
-    assert opened.current_url in asked
-    assert {url for url in asked if not url.startswith("data:")} == {opened.current_url}
+    requested = {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
+    assert opened.current_url in requested
+    assert {url for url in requested if not url.startswith("data:")} == {opened.current_url}
 
 
 @pytest.mark.parametrize("width", [360, 768, 1280])

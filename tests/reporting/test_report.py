@@ -181,12 +181,12 @@ def test_every_cell_of_a_table(show: Show) -> None:
     assert len(lines) == len(content["rows"]) == 45
     symbols = {"reproduced": "✓ reproduced", "better": "▲ better", "not reproduced": "✗ not reproduced"}
     for line, row in zip(lines, content["rows"], strict=True):
-        kept, told = (row[name]["value"] for name in ("utility", "protocol"))
+        kept, attack = (row[name]["value"] for name in ("utility", "protocol"))
         assert line[:5] == [f"{row['dataset']} · {row['encoder']}", row["variant"], symbols[row["verdict"]],
                             f"{row['tradeoff']:g}", "10"]  # fmt: skip
         assert line[5:8] == [percent(row["paper"][0]), f"{percent(kept)} ± 1.2", signed(kept - row["paper"][0])]
-        assert line[8:11] == [percent(row["paper"][1]), f"{percent(told)} ± 1.2", signed(told - row["paper"][1])]
-        assert line[11:13] == [f"{percent(row['fresh']['value'])} ± 2.0", signed(row["fresh"]["value"] - told)]
+        assert line[8:11] == [percent(row["paper"][1]), f"{percent(attack)} ± 1.2", signed(attack - row["paper"][1])]
+        assert line[11:13] == [f"{percent(row['fresh']['value'])} ± 2.0", signed(row["fresh"]["value"] - attack)]
         assert line[14:] == [percent(row["chance"]), "86.0", "10%"]
 
 
@@ -196,8 +196,8 @@ def test_the_summary_of_experiments_counts_verdicts(show: Show) -> None:
     rows[0]["protocol"] = made.estimate(0.1)  # of unprotected embeddings, so not of an adversary of the training
     page = show(table2=content)
     counts = [sum(row["verdict"] == verdict for row in rows) for verdict in made.VERDICTS]
-    told = f"Of 45 rows that can be compared with the paper: {counts[0]} reproduced, {counts[1]} better"
-    assert told in page.all("section")[0].text
+    sentence = f"Of 45 rows that can be compared with the paper: {counts[0]} reproduced, {counts[1]} better"
+    assert sentence in page.all("section")[0].text
     protected = [row for row in rows if row["variant"] != "unprotected"]
     worst = max(protected, key=lambda row: row["fresh"]["value"] - row["protocol"]["value"])
     assert worst["variant"] == "published"

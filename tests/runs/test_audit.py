@@ -42,10 +42,10 @@ def test_a_run_is_audited_with_what_it_knows(run: Path) -> None:
     written = json.loads((run / "audit.json").read_text())
     record = RunFolder(run).record()
     assert written["secret"] == "secret"
-    assert written["joint_adversary"]["value"] == record["scores"]["secrets"][0]["value"]
-    assert written["certificate"] is record["certificates"]["secret"] is None, "2,000 nodes have 2,000 rows"
+    assert written["joint_adversary"]["value"] == record.scores.secrets[0].value
+    assert written["certificate"] is record.certificates["secret"] is None, "2,000 nodes have 2,000 rows"
     assert found.context.utility is not None
-    assert found.context.utility.value == record["scores"]["utility"]
+    assert found.context.utility.value == record.scores.utility
     z = RunFolder(run).embeddings().z
     graph = gv.load("synthetic")
     split = gv.Split.paper(graph, 3)
@@ -66,7 +66,7 @@ def test_a_run_of_codes_has_a_certificate_and_no_adversary(tmp_path: Path) -> No
     assert found.gap is None
     assert "table of distinct rows" in [finding.attack for finding in found.findings]
     written = json.loads((tmp_path / "audit.json").read_text())
-    recorded = RunFolder(tmp_path).record()["certificates"]["secret"]
+    recorded = RunFolder(tmp_path).record().to_dict()["certificates"]["secret"]
     assert recorded["sentence"] == certificate.sentence
     assert recorded.items() <= written["certificate"].items()
 
@@ -173,7 +173,7 @@ def test_every_secret_of_a_run_is_audited(tmp_path: Path) -> None:
     protect(veil, graph, split, tmp_path, source={"graph": "synthetic", "split": "paper"})
     found = audit_run(tmp_path, attacks="quick")
     assert [file.name for file in found] == ["audit.json", "audit.labels.json"]
-    joint = {told["secret"]: told["value"] for told in RunFolder(tmp_path).record()["scores"]["secrets"]}
+    joint = {score.secret: score.value for score in RunFolder(tmp_path).record().scores.secrets}
     for file, one in found.items():
         written = json.loads(file.read_text())
         assert written["joint_adversary"]["value"] == joint[written["secret"]] == one.context.joint

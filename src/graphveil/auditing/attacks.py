@@ -55,10 +55,10 @@ class Answers:
     Nodes are answered with log-probabilities, (n, classes). Pairs are answered with scores, (n,), higher for links.
 
     Args:
-        val: for the validation part.
-        test: for the test part.
-        matched_val: for the class-matched validation pairs of a link secret.
-        matched_test: for its class-matched test pairs.
+        val: the answers for the validation part.
+        test: the answers for the test part.
+        matched_val: the answers for the class-matched validation pairs of a link secret.
+        matched_test: the answers for its class-matched test pairs.
     """
 
     val: Array
@@ -88,7 +88,7 @@ class Attack(Protocol):
         Args:
             z: embeddings, (num_nodes, channels).
             secret: a `NodeSecret` or a `LinkSecret`.
-            seed: of everything that is drawn.
+            seed: the seed of everything that is drawn.
         """
 
 
@@ -155,7 +155,7 @@ def by_row(answers: Answers, rows: Rows, secret: Secret) -> Answers:
     nearest neighbours or because of rounding, the difference is random.
 
     Args:
-        answers: of the attack.
+        answers: the answers of the attack.
         rows: the rows that the attack saw, (num_nodes, columns).
         secret: the secret that was attacked.
     """

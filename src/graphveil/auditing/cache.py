@@ -37,7 +37,7 @@ class AnswerCache:
     """A folder with one file for each attack of the panel on each control.
 
     Args:
-        folder: of the files.
+        folder: the folder of the files.
         about: what the answers depend on besides the attack and its rows: graph, split, secret and seed.
     """
 

@@ -86,7 +86,7 @@ def limits_on_test(codes: Integers, secret: Secret) -> dict[str, float]:
 
     Args:
         codes: (num_nodes,).
-        secret: with the test examples.
+        secret: the secret with the test examples.
     """
     if isinstance(secret, LinkSecret):
         limits = {"auc": _best_auc(codes, secret.test)}
@@ -103,7 +103,7 @@ def degree_thirds(pairs: Integers, num_nodes: int) -> Integers:
 
     Args:
         pairs: (2, links), each link once.
-        num_nodes: of the graph.
+        num_nodes: the number of nodes of the graph.
     """
     degree = np.bincount(pairs.ravel(), minlength=num_nodes)
     lower, upper = np.quantile(degree, [1 / 3, 2 / 3])

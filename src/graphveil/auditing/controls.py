@@ -52,9 +52,9 @@ def control_rows(graph: Data, given: Mapping[str, Any], seed: int, quick: bool) 
     """The rows of all controls by name: the raw features and the controls of the caller.
 
     Args:
-        graph: with the features.
+        graph: the graph with the features.
         given: further embeddings by name, (num_nodes, channels) each.
-        seed: of the reduction of the features.
+        seed: the seed of the reduction of the features.
         quick: whether to leave out the raw features.
     """
     for name in given:
@@ -88,7 +88,7 @@ def with_features(secret: Secret, z_columns: int) -> list[Attack]:
     """The attacks on z and the features side by side.
 
     Args:
-        secret: that is attacked.
+        secret: the secret that is attacked.
         z_columns: the number of columns of z, which come first.
     """
     return links.with_features() if isinstance(secret, LinkSecret) else nodes.with_features(z_columns)
@@ -100,8 +100,8 @@ def holding_more(z: Rows, features: Rows, secret: Secret, seed: int) -> list[Tas
     Args:
         z: embeddings, (num_nodes, channels).
         features: (num_nodes, columns), scaled.
-        secret: that is attacked.
-        seed: of the graph of the known links.
+        secret: the secret that is attacked.
+        seed: the seed of the graph of the known links.
     """
     both = np.concatenate([scaled(z), features], axis=1)
     tasks = [Task("embeddings", attack, both) for attack in with_features(secret, z.shape[1])]
@@ -112,7 +112,7 @@ def classes_and_features(secret: Secret, features: Rows) -> list[Task]:
     """For a link secret, the attackers who hold the features, with the true classes in place of z.
 
     Args:
-        secret: that is attacked.
+        secret: the secret that is attacked.
         features: (num_nodes, columns), scaled as beside z.
     """
     if not isinstance(secret, LinkSecret) or secret.classes is None:
@@ -125,9 +125,9 @@ def known_links(secret: Secret, z: Rows, seed: int) -> list[Task]:
     """For a link secret, the attackers who hold the known links: without z, with z, and with the true classes.
 
     Args:
-        secret: that is attacked.
+        secret: the secret that is attacked.
         z: embeddings, (num_nodes, channels).
-        seed: of the graph of the known links.
+        seed: the seed of the graph of the known links.
     """
     if not isinstance(secret, LinkSecret):
         return []

@@ -62,8 +62,8 @@ def check_embeddings(z: Any, num_nodes: int, name: str = "z") -> Rows:
 
     Args:
         z: embeddings as an array or a tensor, (num_nodes, channels).
-        num_nodes: of the graph.
-        name: of the embeddings in error messages.
+        num_nodes: the number of nodes of the graph.
+        name: the name of the embeddings in error messages.
 
     Returns:
         (num_nodes, channels) in float64; all 0 if every node has the same row.

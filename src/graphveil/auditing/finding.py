@@ -201,7 +201,7 @@ def ensemble(findings: Sequence[Finding]) -> list[Finding]:
     the ensemble of a node secret is not clearly above the largest class on the validation part, it predicts that class.
 
     Args:
-        findings: of one subject and one secret.
+        findings: the findings of one subject and one secret.
 
     Returns:
         One finding, or none if there are fewer than two attacks.

@@ -61,7 +61,7 @@ class Partition:
     Args:
         kind: what the groups are by.
         by: "degree", or the name of a node attribute.
-        names: of the groups 0, 1, ...
+        names: the names of the groups 0, 1, ...
         group: the group of each node, (num_nodes,); `UNKNOWN` for nodes without a group.
         of_class: the group of each class, (num_classes,), for groups by the secret's own class.
     """
@@ -80,12 +80,12 @@ class Group:
     Args:
         kind: what the group is by.
         by: "degree", or the name of a node attribute.
-        name: of the group.
+        name: the name of the group.
         measure: what the value is.
         examples: test nodes or pairs in the group.
         estimate: the value, with an interval corrected for the number of groups; None with too few examples.
         reference: the value without the embeddings.
-        compared_with: the origin of the reference: "guessing" (the chance level) or "true classes".
+        compared_with: the origin of the reference: "chance level" or "true classes".
     """
 
     kind: Kind
@@ -95,7 +95,7 @@ class Group:
     examples: int
     estimate: Interval | None = None
     reference: float | None = None
-    compared_with: str = "guessing"
+    compared_with: str = "chance level"
 
     @property
     def label(self) -> str:
@@ -130,8 +130,8 @@ def partitions(graph: Data, secret: Secret, classes: str, by: Sequence[str] = ()
     """Partition the nodes by class, by degree third and by columns; a partition with one group is left out.
 
     Args:
-        graph: with the node attributes.
-        secret: that is attacked.
+        graph: the graph with the node attributes.
+        secret: the secret that is attacked.
         classes: the name of the secret itself or, for links, of the attribute of class-matched pairs.
         by: names of further node attributes.
     """
@@ -154,7 +154,7 @@ def by_value(kind: Kind, by: str, y: Integers, names: Sequence[str]) -> Partitio
         kind: what the groups are by.
         by: the name of the node attribute.
         y: the value of each node, (num_nodes,); `UNKNOWN` where unknown.
-        names: of the values 0, 1, ...
+        names: the names of the values 0, 1, ...
     """
     count = np.bincount(y[y != UNKNOWN], minlength=len(names))
     frequent = np.sort(np.argsort(-count, kind="stable")[:MAX_VALUES])
@@ -174,7 +174,7 @@ def by_degree(degree: Integers) -> Partition:
     degrees there are fewer than three groups.
 
     Args:
-        degree: of each node, (num_nodes,).
+        degree: the degree of each node, (num_nodes,).
     """
     values, count = np.unique(degree, return_counts=True)
     below = np.cumsum(count)[:-1] / len(degree)
@@ -191,7 +191,7 @@ def check_columns(graph: Data, by: Sequence[str], readable: Sequence[str] = ()) 
     """Raise an error for a column to group by that the graph does not have.
 
     Args:
-        graph: with the node attributes.
+        graph: the graph with the node attributes.
         by: names of the columns.
         readable: further columns of the graph's tables.
     """
@@ -219,7 +219,7 @@ def node_groups(log_p: Array, secret: NodeSecret, parts: Sequence[Partition]) ->
 
     Args:
         log_p: its answers, (test nodes, classes).
-        secret: that was attacked.
+        secret: the secret that was attacked.
         parts: the partitions.
     """
     predicted = log_p.argmax(axis=1)

@@ -109,7 +109,7 @@ class NodeChannelAttack:
     """Predict the class of a node from its most informative channels, by naive Bayes.
 
     Args:
-        name: of the attack.
+        name: the name of the attack.
         cost: relative run time.
         needs: what the attacker knows.
     """
@@ -143,7 +143,7 @@ class LinkChannelAttack:
     """Predict links from the channels in which linked nodes agree most, by naive Bayes.
 
     Args:
-        name: of the attack.
+        name: the name of the attack.
         cost: relative run time.
         needs: what the attacker knows.
     """

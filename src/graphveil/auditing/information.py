@@ -45,7 +45,7 @@ class Information:
     """What z reveals about the secret.
 
     Args:
-        entropy: of the secret, in nats.
+        entropy: the entropy of the secret, in nats.
         lower: the lower bound.
         vclub: vCLUB.
     """
@@ -59,7 +59,7 @@ def information(answers: Array, y: Integers, val: tuple[Array, Integers], pairs:
     """Compute both estimates from the answers of an attack.
 
     Args:
-        answers: on the test part, (n, classes), or (n,) for pairs.
+        answers: the answers on the test part, (n, classes), or (n,) for pairs.
         y: classes of the test part, (n,).
         val: the answers and the classes of the validation part.
         pairs: the test pairs, (2, n), for a link secret; None for a node secret.
@@ -107,10 +107,10 @@ def combine(
     """Fit log q = sum over attacks of a * answers, + b per class, by maximum likelihood.
 
     Args:
-        answers: of each attack, (n, classes) or (n,) as in `calibrate`.
+        answers: the answers of each attack, (n, classes) or (n,) as in `calibrate`.
         y: classes, (n,).
         min_slope: lower bound on each a.
-        penalty: on the square of each a, in nats.
+        penalty: the penalty on the square of each a, in nats.
         aic: set every a to 0 if the log-likelihood gains less than one nat per attack in use (Akaike, 1974).
     """
     columns = [_two_columns(one) for one in answers]

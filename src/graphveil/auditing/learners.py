@@ -51,7 +51,7 @@ class Fitted:
     """A fitted model.
 
     Args:
-        log_probabilities: from rows, (n, columns), to log-probabilities, (n, classes).
+        log_probabilities: a function from rows, (n, columns), to log-probabilities, (n, classes).
         rounds: the number of rounds after which the model was best; 0 if it has no rounds.
     """
 
@@ -76,8 +76,8 @@ class Tuned:
 
     Args:
         view: the number of the view.
-        setting: of the learner.
-        rounds: to train for; 0 if unknown.
+        setting: the setting of the learner.
+        rounds: the number of rounds to train for; 0 if unknown.
     """
 
     view: int
@@ -91,10 +91,10 @@ def tune(learner: Learner, views: Sequence[Sequence[Fold]], num_classes: int, se
     With many rows, all choices are compared on a small sample, and the best of them on a larger one.
 
     Args:
-        learner: with its grid.
+        learner: the learner with its grid.
         views: the same folds, once for each view of the rows.
         num_classes: the number of classes.
-        seed: of the samples and of the learner.
+        seed: the seed of the samples and of the learner.
     """
     choices = [(view, setting) for view in range(len(views)) for setting in range(len(learner.grid))]
     if len(choices) == 1:
@@ -131,10 +131,10 @@ def learn(learner: Learner, views: Sequence[Fold], num_classes: int, seed: int) 
     """Tune a learner on one fold, and fit it.
 
     Args:
-        learner: with its grid.
+        learner: the learner with its grid.
         views: the same fold, once for each view of the rows.
         num_classes: the number of classes.
-        seed: of the samples and of the learner.
+        seed: the seed of the samples and of the learner.
 
     Returns:
         The number of the best view, and the model of the best setting for it.

@@ -54,10 +54,10 @@ class ClassifyPairs:
     """Fit a learner to the rows of the known pairs, and score the others by the log-odds of a link.
 
     Args:
-        name: of the attack.
-        learner: from the number of columns to the learner.
+        name: the name of the attack.
+        learner: a function from the number of columns to the learner.
         cost: relative run time.
-        views: from z to the rows of pairs; the best is chosen on the validation part.
+        views: functions from z to the rows of pairs; the best is chosen on the validation part.
         separate_matched: whether class-matched pairs have a model of their own, fitted to class-matched known pairs.
         max_known: known pairs to learn from at most; more are sampled.
         needs: what the attacker knows.
@@ -129,7 +129,7 @@ class LabelAgreement:
     The attacker knows the classes of other nodes, and no link.
 
     Args:
-        name: of the attack.
+        name: the name of the attack.
         cost: relative run time.
         needs: what the attacker knows.
     """
@@ -157,7 +157,7 @@ class CountPairs:
     the validation part.
 
     Args:
-        name: of the attack.
+        name: the name of the attack.
         cost: relative run time.
         needs: what the attacker knows.
         grid: values of s.
@@ -275,8 +275,8 @@ def as_link_attacks(name: str, estimators: Sequence[Any]) -> list[Attack]:
     """scikit-learn classifiers as attacks, on the geometry of pairs.
 
     Args:
-        name: of the attack.
-        estimators: with `predict_proba`; the best is chosen on the validation part.
+        name: the name of the attack.
+        estimators: classifiers with `predict_proba`; the best is chosen on the validation part.
     """
     return [ClassifyPairs(f"{name} on pairs", lambda _: classifiers.Sklearn(estimators), 7.0, (geometry,))]
 

@@ -16,10 +16,10 @@ def draw(secret: Secret, z: np.ndarray, before: np.ndarray | None = None, seed: 
     The map shows secrets, so it is only for people who may see them.
 
     Args:
-        secret: with the test examples.
+        secret: the secret with the test examples.
         z: embeddings, (num_nodes, channels).
         before: other embeddings of the same nodes for a second map, such as those of an unprotected encoder.
-        seed: of the sample and of t-SNE.
+        seed: the seed of the sample and of t-SNE.
 
     Returns:
         The coordinates and classes of the points; None with too few test examples.

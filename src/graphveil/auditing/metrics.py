@@ -96,8 +96,8 @@ def upper_bound_over_all(
     with their covariance.
 
     Args:
-        estimates: of the values.
-        influences: of each example on each value, (n,) each.
+        estimates: the estimates of the values.
+        influences: the influence of each example on each value, (n,) each.
         index: the nodes of examples that are pairs, (2, n).
     """
     spread, correlation = _joint_errors(np.stack(influences), index)
@@ -170,7 +170,7 @@ def auc(score: Array, y: Integers, pairs: Integers, tail: float = TAIL) -> Inter
     """The area under the ROC curve: the share of (link, non-link) pairs in the right order; ties count half.
 
     Args:
-        score: of each pair, (n,).
+        score: the score of each pair, (n,).
         y: 1 for links and 0 for non-links, (n,).
         pairs: (2, n); the interval takes account of shared nodes.
         tail: error of the interval on either side.
@@ -189,7 +189,7 @@ def auc_difference(score: Array, other: Array, y: Integers, pairs: Integers) -> 
     """The AUC of one score minus the AUC of another for the same pairs.
 
     Args:
-        score: of each pair, (n,).
+        score: the score of each pair, (n,).
         other: the other score, (n,).
         y: 1 for links and 0 for non-links, (n,).
         pairs: (2, n); the interval takes account of shared nodes.
@@ -204,7 +204,7 @@ def precision_and_rates(score: Array, y: Integers, pairs: Integers) -> dict[str,
     """The average precision, and the true-positive rate at 1 % and 0.1 % false positives if there are enough non-links.
 
     Args:
-        score: of each pair, (n,).
+        score: the score of each pair, (n,).
         y: 1 for links and 0 for non-links, (n,).
         pairs: (2, n).
     """
@@ -261,9 +261,9 @@ def _bootstrap(statistic: Callable[[Array, Array], Array], score: Array, y: Inte
     """Resample links among links and non-links among non-links.
 
     Args:
-        statistic: from the true and the false positives at each threshold, (resamples, thresholds), to one value for
-            each resample.
-        score: of each pair, (n,).
+        statistic: a function from the true and the false positives at each threshold, (resamples, thresholds), to one
+            value for each resample.
+        score: the score of each pair, (n,).
         y: 1 for links and 0 for non-links, (n,).
         widen: the factor by which shared nodes widen the interval.
     """

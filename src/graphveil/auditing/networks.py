@@ -32,9 +32,9 @@ class Network:
     """A torch module trained by Adam with early stopping, on a GPU if there is one and enough rows for it.
 
     Args:
-        build: from the number of columns, the number of classes and a setting to a module that returns logits.
+        build: a function from the number of columns, the number of classes and a setting to a module with logits.
         grid: the settings.
-        epochs: at most.
+        epochs: the largest number of epochs.
         patience: epochs without a lower loss on the held-out rows before training stops.
     """
 

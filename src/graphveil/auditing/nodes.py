@@ -39,13 +39,13 @@ class Classify:
     """Fit a learner to the rows of the known nodes, and predict the classes of the others.
 
     Args:
-        name: of the attack.
-        learner: from the number of columns to the learner.
+        name: the name of the attack.
+        learner: a function from the number of columns to the learner.
         knowledge: how many secrets the attacker knows.
         cost: relative run time.
         view: the rows that the learner sees.
         holds: what the attacker holds besides the known secrets.
-        scalings: of the rows; the best is chosen on held-out nodes.
+        scalings: the scalings of the rows; the best is chosen on held-out nodes.
     """
 
     name: str
@@ -183,8 +183,8 @@ def as_node_attacks(name: str, estimators: Sequence[Any]) -> list[Attack]:
     """scikit-learn classifiers as attacks, with few and with all known secrets.
 
     Args:
-        name: of the attacks.
-        estimators: with `predict_proba`; the best is chosen on held-out nodes.
+        name: the name of the attacks.
+        estimators: classifiers with `predict_proba`; the best is chosen on held-out nodes.
     """
     return [Classify(f"{name}, {knows}", lambda _: classifiers.Sklearn(estimators), knows, 5.0) for knows in KNOWLEDGE]
 

@@ -54,7 +54,7 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is give
         attacks: None or "full" for the full panel, "quick" for a few attacks (if z has few distinct rows, only a table
             of them and distances), or a list of attacks: objects like `graphveil.auditing.Attack` or scikit-learn
             classifiers.
-        seed: of everything that is drawn.
+        seed: the seed of everything that is drawn.
         controls: further embeddings to attack in the same way, by name, such as those of an untrained encoder.
         context: what only the maker of the embeddings knows.
         effort: the time budget and the number of processes.
@@ -123,7 +123,7 @@ def resolve_secret(name: str, graph: Data, split: Split, seed: int, context: Con
         name: "labels", "links" or the name of a node attribute.
         graph: the graph of the nodes.
         split: its split.
-        seed: of the samples.
+        seed: the seed of the samples.
         context: links are matched by the classes that the utility keeps; by the labels if it keeps links.
     """
     if name != "links":
@@ -142,7 +142,7 @@ def resolve_panel(attacks: str | Sequence[Any] | None, secret: Secret) -> list[A
 
     Args:
         attacks: None, "full", "quick" or a list.
-        secret: that is attacked.
+        secret: the secret that is attacked.
     """
     of_links = isinstance(secret, LinkSecret)
     if attacks is None or attacks == "full":
@@ -177,7 +177,7 @@ def on_embeddings(z: Any, secret: Secret, attacks: str | Sequence[Any] | None = 
 
     Args:
         z: embeddings, (num_nodes, channels).
-        secret: that is attacked.
+        secret: the secret that is attacked.
         attacks: as of `audit`.
     """
     rows, codes, panel = check_embeddings(z, secret.num_nodes), row_codes(z), resolve_panel(attacks, secret)

@@ -41,8 +41,8 @@ class Audit:
     """The result of an audit.
 
     Args:
-        secret: that was attacked.
-        findings: of the attacks on the embeddings.
+        secret: the secret that was attacked.
+        findings: the findings of the attacks on the embeddings.
         controls: findings on other input, by the name of the control.
         shape: flags of the embeddings themselves.
         dropped: names of attacks that the time budget left out.
@@ -311,7 +311,7 @@ class Audit:
         audit.json holds a digest of itself and one of the answers. The answers reveal the secret: do not publish them.
 
         Args:
-            path: of audit.json.
+            path: the path of audit.json.
         """
         path, answers_file = Path(path), answers_beside(Path(path))
         arrays = {}

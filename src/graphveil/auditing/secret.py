@@ -62,16 +62,16 @@ class NodeSecret:
     """A secret class of every node.
 
     Args:
-        name: of the secret.
-        num_nodes: of the graph.
-        num_classes: of the secret.
+        name: the name of the secret.
+        num_nodes: the number of nodes of the graph.
+        num_classes: the number of classes of the secret.
         known: the known nodes of an attacker who knows few secrets, and of one who knows all.
         fold: the stratified fold of each node of `known["all"]`, from 0 to `FOLDS` - 1.
         val_folds: the number of folds that are held out, one at a time, for validation.
         test: the queried nodes.
         links: the public graph, (2, links).
-        class_names: of the classes 0, 1, ...
-        notes: on samples that were drawn.
+        class_names: the names of the classes 0, 1, ...
+        notes: notes on samples that were drawn.
     """
 
     name: str
@@ -125,9 +125,9 @@ class Matched:
     """Class-matched pairs: links, and non-links between nodes of the same two classes.
 
     Args:
-        known: to learn from.
-        val: to tune on.
-        test: to be scored on.
+        known: the pairs to learn from.
+        val: the pairs to tune on.
+        test: the pairs to be scored on.
     """
 
     known: Queries
@@ -140,14 +140,14 @@ class LinkSecret:
     """Whether two nodes are linked.
 
     Args:
-        num_nodes: of the graph.
+        num_nodes: the number of nodes of the graph.
         known: pairs to learn from, as many non-links as links.
         val: pairs to tune on.
         test: the queried pairs.
         matched: the class-matched pairs of the same three parts; None if too few classes are known.
         classes: (num_nodes,), the classes of the utility or else the labels, -1 where unknown; None without any.
         labels: nodes whose class an attacker knows, to learn from and to tune on.
-        notes: on samples that were drawn.
+        notes: notes on samples that were drawn.
     """
 
     num_nodes: int
@@ -171,10 +171,10 @@ def node_secret(graph: Data, split: Split, name: str, seed: int) -> NodeSecret:
     """Take the known nodes and the queries of a node secret from the split; unknown values are left out.
 
     Args:
-        graph: with the attribute.
-        split: whose test nodes are queried.
+        graph: the graph with the attribute.
+        split: the split whose test nodes are queried.
         name: "labels" or the name of a node attribute.
-        seed: of the samples and the folds.
+        seed: the seed of the samples and the folds.
     """
     y = node_classes(graph, name).cpu().numpy()
     notes: list[str] = []
@@ -211,9 +211,9 @@ def link_secret(graph: Data, split: Split, seed: int, classes: str = "labels") -
     """Take the known pairs and the queries of a link secret from the split, as many non-links as links in each part.
 
     Args:
-        graph: with the classes.
-        split: whose test links are queried.
-        seed: of the samples and the non-links.
+        graph: the graph with the classes.
+        split: the split whose test links are queried.
+        seed: the seed of the samples and the non-links.
         classes: the node attribute of class-matched pairs and of the floor.
     """
     notes: list[str] = []
@@ -268,7 +268,7 @@ def class_matched(links: Integers, y: Integers, taken: torch.Tensor, seed: int) 
         links: (2, links).
         y: (num_nodes,), classes, -1 where unknown.
         taken: ascending codes of pairs that must not be drawn.
-        seed: of the draws.
+        seed: the seed of the draws.
 
     Returns:
         Links and as many non-links; None if no link is left.

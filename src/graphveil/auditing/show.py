@@ -100,7 +100,7 @@ def table(audit: Audit) -> Table:
 
 def group_table(audit: Audit) -> Table:
     """The value of the strongest attack in each group, and its reference."""
-    with_classes = any(group.compared_with != "guessing" for group in audit.groups)
+    with_classes = any(group.compared_with != "chance level" for group in audit.groups)
     names = (f"test {_examples(audit)}", "measure", "value", "reference" if with_classes else "chance")
     result = Table(Column("group", overflow="fold"), *names, title_justify="left", caption_justify="left")
     result.title = f"The strongest attack ({audit.strongest.attack}) by group"
@@ -124,7 +124,7 @@ def _caption(audit: Audit) -> str:
         sentences.append("TPR - FPR: share of the class assigned to it, minus that of all other nodes.")
     if of_links:
         sentences.append("A pair is in a group if an end is; by degree, if the end of smaller degree is.")
-    if any(group.compared_with != "guessing" for group in audit.groups):
+    if any(group.compared_with != "chance level" for group in audit.groups):
         sentences.append("The reference is the best rule on the true classes, or chance if that is higher.")
     if any(group.estimate is None for group in audit.groups):
         kinds = "links, non-links or test nodes" if of_links else "test nodes"
@@ -145,7 +145,7 @@ def _worst_group(audit: Audit) -> list[tuple[str, str]]:
 
 
 def _reference_name(group: NodeGroup) -> str:
-    return "chance" if group.compared_with == "guessing" else group.compared_with
+    return "chance" if group.compared_with == "chance level" else group.compared_with
 
 
 def _certificate(audit: Audit) -> list[tuple[str, str]]:

@@ -59,7 +59,7 @@ class KnownLinks:
         links: the adjacency matrix, (num_nodes, num_nodes).
         fold: 1 + the fold of each known pair, link or not, in a matrix of the same shape; 0 for all other pairs.
         place: the row of each node in the embeddings, (num_nodes,); nodes without a known link share the last row.
-        embeddings: from all known links, and from those outside each fold, (1 + FOLDS, rows, RANK).
+        embeddings: spectral embeddings from all known links, and from those outside each fold, (1 + FOLDS, rows, RANK).
     """
 
     links: sp.csr_matrix
@@ -109,7 +109,7 @@ def known_links(secret: LinkSecret, seed: int) -> KnownLinks:
 
     Args:
         secret: the link secret.
-        seed: of the folds and of the spectral embedding.
+        seed: the seed of the folds and of the spectral embedding.
     """
     random = np.random.default_rng(seed)
     index, linked = secret.known.index, secret.known.y == 1
@@ -161,7 +161,7 @@ class Stack:
     overestimates them. Validation pairs are distributed as test pairs. They are scored by cross-fitting in five folds.
 
     Args:
-        name: of the attack.
+        name: the name of the attack.
         parts: the attacks whose scores are combined.
         cost: relative run time.
         needs: what the attacker knows.

@@ -99,10 +99,10 @@ def run(
 
     Args:
         tasks: in the order in which they run.
-        secret: that is attacked.
-        seed: of all attacks.
+        secret: the secret that is attacked.
+        seed: the seed of all attacks.
         effort: the time budget and the number of processes.
-        cache: for controls that are the same for all embeddings.
+        cache: the cache for controls that are the same for all embeddings.
 
     Returns:
         The findings, and the names of the attacks that the time budget left out.

@@ -200,7 +200,7 @@ def audit(
     from graphveil.data.splits.split import draw_split, targets_of
     from graphveil.progress import show_attacks
     from graphveil.runs.audit import audit_embeddings_file, audit_run
-    from graphveil.runs.graphs import with_columns
+    from graphveil.runs.graphs import Source, with_columns
 
     only_embeddings = {"--graph": graph, "--split": split, "--seed": seed, "--out": out}
     misplaced = [name for name, value in only_embeddings.items() if value is not None]
@@ -230,7 +230,10 @@ def audit(
                 parts = draw_split(
                     split or opened.default_split, opened.graph, seed or 0, "all", targets_of(opened.graph, secret[0])
                 )
-                file, grouped = out or Path("audit.json"), with_columns(opened.graph, opened.source, (), by or (), bins)
+                file, grouped = (
+                    out or Path("audit.json"),
+                    with_columns(opened.graph, Source(**opened.source), (), by or (), bins),
+                )
                 result = audit_embeddings_file(
                     embeddings, grouped, parts, secret[0], seed or 0, file, panel, effort, by or ()
                 )

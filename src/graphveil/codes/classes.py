@@ -50,7 +50,7 @@ def class_certificate(
         y: classes, (n,), from 0; -1 where unknown.
         calibration: indices of nodes drawn at random whose classes neither training nor selection used.
         strata: columns by name, (n,) integers each; nodes with a negative value are left out.
-        confidence: of the statement about other nodes.
+        confidence: the confidence of the statement about other nodes.
         secret: the name of the class in sentences.
     """
     sizes = code_sizes(codes, int(codes.max(initial=0)) + 1)

@@ -54,7 +54,7 @@ def chance_auc(codes: Integers, pairs: Integers, seed: int) -> float:
     Args:
         codes: (n,).
         pairs: (2, links).
-        seed: of the permutations.
+        seed: the seed of the permutations.
     """
     random, sizes = np.random.default_rng(seed), code_sizes(codes, int(codes.max()) + 1)
     total = len(codes) * (len(codes) - 1) // 2
@@ -102,7 +102,7 @@ def _class_matched_auc(codes: Integers, pairs: Integers, y: Integers, weight: Fl
         codes: (n,).
         pairs: (2, links).
         y: classes, (n,).
-        weight: of a non-link by its classes, (classes, classes); over all non-links they sum to the number of links.
+        weight: the weight of a non-link by its classes, (classes, classes); all weights sum to the number of links.
     """
     (one, other), cell_of = link_cells(codes, pairs)
     table = class_table(codes, y, int(codes.max()) + 1, len(weight)).astype(float)
@@ -149,8 +149,8 @@ def calibrated_auc(
         codes: (n,).
         pairs: (2, links).
         calibration: columns of `pairs`.
-        confidence: that the limit holds.
-        seed: of the resamples.
+        confidence: the probability that the limit holds.
+        seed: the seed of the resamples.
     """
     chosen = np.zeros(pairs.shape[1], dtype=bool)
     chosen[calibration] = True
@@ -186,7 +186,7 @@ def _resampled_pairs(codes: Integers, cells: Integers, rank: Integers, times: Fl
     Args:
         codes: (n,).
         cells: the codes of each cell with a rank above 0, (2, cells); all other pairs have rank 0.
-        rank: of these cells, (cells,).
+        rank: the rank of these cells, (cells,).
         times: how often each node occurs in the resample, (n,).
     """
     size, squares = weighted_counts(codes, times), weighted_counts(codes, times**2)

@@ -33,8 +33,8 @@ def link_certificate(
         pairs: (2, links) with u < v, each link once.
         y: the classes of class-matched pairs, (n,), -1 where unknown.
         calibration: columns of `pairs`: links drawn at random that neither training nor selection used; None for all.
-        confidence: of the statement about other nodes.
-        seed: of the resamples.
+        confidence: the confidence of the statement about other nodes.
+        seed: the seed of the resamples.
     """
     _check(codes, pairs)
     total = len(codes) * (len(codes) - 1) // 2

@@ -25,7 +25,7 @@ class ClassCounts:
     """Counts of a node secret; its statistic is the best accuracy.
 
     Args:
-        table: of `class_table`, (codes, classes).
+        table: the table of `class_table`, (codes, classes).
     """
 
     table: Integers
@@ -36,8 +36,8 @@ class LinkCounts:
     """Counts of a link secret; its statistic is the best AUC.
 
     Args:
-        links: of `link_table`, (codes, codes).
-        pairs: of `pair_table`, (codes, codes).
+        links: the table of `link_table`, (codes, codes).
+        pairs: the table of `pair_table`, (codes, codes).
     """
 
     links: Integers

@@ -25,7 +25,8 @@ class Origin(Record, frozen=True):
 
     Args:
         panel: "full", "quick", or "own" for a list of attacks.
-        split, embeddings: digests.
+        split: the digest of the split.
+        embeddings: the digest of the embeddings.
         graphveil: the version.
     """
 
@@ -53,7 +54,8 @@ class Attack(ShareInterval, frozen=True, kw_only=True):
 
     Args:
         needs: what the attacker holds, such as "z", "secrets" or "graph".
-        metrics: all metrics by name. validation: the metric on the validation part.
+        metrics: all metrics by name.
+        validation: the metric on the validation part.
     """
 
     attack: str
@@ -73,7 +75,7 @@ class Further(ShareInterval, frozen=True, kw_only=True):
     """The strongest attack by another metric, or of attackers who hold more than z.
 
     Args:
-        chance: the value of guessing.
+        chance: the chance level.
         excess: what z adds for attackers who hold more than z.
     """
 
@@ -115,9 +117,12 @@ class Group(Record, frozen=True):
     """The result of the strongest attack on one group of nodes or pairs.
 
     Args:
-        by: "degree", or the name of a column. group: the value, or the range of degrees.
-        value, ci: None for a group with too few examples.
-        reference: the value of `compared_with`, which is "guessing" or "true classes".
+        by: "degree", or the name of a column.
+        group: the value, or the range of degrees.
+        value: None for a group with too few examples.
+        ci: the interval of the value, corrected for the number of groups.
+        reference: the value without the embeddings.
+        compared_with: the origin of the reference: "chance level" or "true classes".
     """
 
     kind: Literal["class", "degree", "column"]
@@ -161,7 +166,8 @@ class Map(Record, frozen=True):
     Args:
         of: "nodes" or "pairs".
         before: the same examples of an unprotected encoder, if there is one.
-        classes: one for each point. names: of the classes.
+        classes: one for each point.
+        names: of the classes.
     """
 
     of: Literal["nodes", "pairs"]
@@ -181,7 +187,7 @@ class AuditRecord(File, frozen=True, kw_only=True):
 
     Args:
         leak_reasons: for the verdict *leaks*, a few words for each reason.
-        chance: the value of guessing.
+        chance: the chance level.
         certificate_on_test: the largest values that codes allow on the test part, by metric.
         controls: the attacks on each control, the strongest first.
         dropped: attacks that the time budget left out.

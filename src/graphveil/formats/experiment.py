@@ -28,8 +28,10 @@ class CertifiedCell(Record, frozen=True):
     """The certificate of one release.
 
     Args:
-        best: accuracy or AUC of the best rule. guessing: the same without the release.
-        limit: the bound for other nodes. class_matched: the best class-matched AUC.
+        best: accuracy or AUC of the best rule.
+        guessing: its chance level.
+        limit: the bound for other nodes.
+        class_matched: the best class-matched AUC.
     """
 
     best: Share
@@ -53,8 +55,11 @@ class CellSecret(Record, frozen=True):
     """The audit of one secret of a cell.
 
     Args:
-        joint: the adversary of the training. joint_rounded: the same from float32 probabilities.
-        fresh, fresh_attack: the strongest attack. attacks: the value of each.
+        joint: the adversary of the training.
+        joint_rounded: the same from float32 probabilities.
+        fresh: the value of the strongest attack.
+        fresh_attack: its name.
+        attacks: the value of each attack.
         flags: their names, without "not the full panel".
         map: of the first seed only.
     """
@@ -80,7 +85,8 @@ class CellRecord(File, frozen=True):
     """The result of one cell.
 
     Args:
-        key: a hash of all that decides it. cell: the fields of `graphveil.experiments.cells.Cell`.
+        key: a hash of all that decides it.
+        cell: the fields of `graphveil.experiments.cells.Cell`.
     """
 
     SCHEMA: ClassVar[str] = "graphveil/cell/6"
@@ -146,13 +152,18 @@ class Row(Record, frozen=True, kw_only=True):
     """One cell of an experiment over its seeds, for one secret.
 
     Args:
-        tradeoff, epsilon: of a variant of ours and of a peer; the other is None.
-        utility, protocol, fresh: the utility, the paper's own attacker and the strongest attack; one seed has no `ci`.
+        tradeoff: of a variant; None for a peer.
+        epsilon: of a peer; None for a variant.
+        utility: the utility; the intervals of a single seed have no `ci`.
+        protocol: the attack of the paper's protocol.
+        fresh: the strongest attack of the audit.
         finer: the class-matched AUC of links, or the balanced accuracy of a node secret.
         floor: what the utility implies if it is perfect.
         flagged: the share of runs with a flag.
-        paper: utility and secret as the paper prints them. verdict: the comparison with them.
-        history, map: of the first seed.
+        paper: utility and secret as the paper prints them.
+        verdict: the comparison with them.
+        history: of the first seed.
+        map: of the first seed.
     """
 
     variant: str
@@ -209,7 +220,8 @@ class ExperimentRecord(File, frozen=True):
     """The results of a table, a figure or a sweep.
 
     Args:
-        config: the fields of the experiment. selection: what of it was run.
+        config: the fields of the experiment.
+        selection: the part of it that was run.
     """
 
     SCHEMA: ClassVar[str] = "graphveil/experiment/3"

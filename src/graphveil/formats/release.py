@@ -11,10 +11,13 @@ class Entry(Record, frozen=True):
     """One release of codes.
 
     Args:
-        time: in ISO 8601. files: names of the released files. pseudonyms: whether ids were replaced.
+        time: in ISO 8601.
+        files: names of the released files.
+        pseudonyms: whether ids were replaced.
         codes: the number of the file `releases/NUMBER.parquet` with the released codes.
         codes_sha256: a digest of the nodes and their codes.
-        graph_digest, split_digest: of the run.
+        graph_digest: of the graph of the run.
+        split_digest: of its split.
     """
 
     time: str
@@ -39,7 +42,8 @@ class CodeBookRecord(Record, frozen=True, omit_defaults=True):
     """How to use the codes of a release; without a schema, because graphveil never reads it.
 
     Args:
-        use: in words. signs: of the columns, with which links are scored; None if links are not scored.
+        use: in words.
+        signs: of the columns, with which links are scored; None if links are not scored.
     """
 
     use: str

@@ -51,7 +51,8 @@ class Shapes(Record, frozen=True):
     Args:
         classes: the number of classes of the utility and of each adversary.
         graph_digest: of the graph that the codes belong to.
-        book: sizes of the code book, empty without codes. grid: columns of the grid, 0 without one.
+        book: sizes of the code book, empty without codes.
+        grid: columns of the grid, 0 without one.
     """
 
     in_channels: Count
@@ -116,15 +117,18 @@ class RunRecord(VeilRecord, frozen=True, kw_only=True):
     """A finished run of `graphveil protect`, or a folder of `graphveil embed`.
 
     Args:
-        graph: its name or path. reading: the fields of `ReadOptions`, None for a graph of the catalogue.
+        graph: its name or path.
+        reading: the fields of `ReadOptions`, None for a graph of the catalogue.
         encoding: the fields of `Encoding`, None if the graph was not read from tables.
         features: a summary of the features, to compare another graph with.
-        split: the name of the split. targets: what it was drawn for.
+        split: the name of the split.
+        targets: what it was drawn for.
         ids_digest: SHA-256 of the ids in their order.
         unknown: for how many nodes each target is unknown.
         audited_as: the digest of the embeddings that an audit states; None if they cannot be audited.
         certificates: by secret, None for embeddings with too many distinct rows.
-        seconds, rounds: of the training; None in a folder of `graphveil embed`.
+        seconds: of the training; None in a folder of `graphveil embed`.
+        rounds: the same.
         embedded: None for a run that was trained on this graph.
     """
 
@@ -157,7 +161,7 @@ def read_run(folder: Path) -> RunRecord:
         return read(folder / "run.json", RunRecord)
     except (OSError, ValueError) as error:
         missing = isinstance(error, FileNotFoundError | NotADirectoryError)
-        why = "there is no run.json" if missing else f"run.json: {reason(error)}"
+        why = "run.json is missing" if missing else f"run.json: {reason(error)}"
         raise GraphveilError(
             f"{folder} is not a finished run of `graphveil protect` ({why}): give its folder, or audit a file with"
             " --embeddings, --graph and --secret."

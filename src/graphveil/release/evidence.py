@@ -14,7 +14,7 @@ from graphveil.auditing.groups import KINDS, MEASURES
 from graphveil.errors import GraphveilError, unknown
 from graphveil.formats import Interval
 from graphveil.formats.audit import FURTHER, AuditRecord
-from graphveil.formats.run import RunRecord, read_run
+from graphveil.formats.run import RunRecord
 from graphveil.formats.store import read_sealed, reason
 from graphveil.release.certified import Bound, Certified, certified
 from graphveil.release.codes import codes_of
@@ -206,13 +206,13 @@ def gather(run: Path, limits: Limits, released_before: Sequence[Path] = (), root
         root: the folder of the graph's raw files, which are read if there are earlier releases.
     """
     folder = RunFolder(run)
-    record = read_run(run)
+    record = folder.record()
     secrets = record.config.secrets
     for name in limits.of:
         if name not in secrets:
             raise unknown("secret of --max-leak", name, secrets)
     embeddings = folder.embeddings()
-    embeddings = replace(embeddings, signs=folder.link_signs(record.config.to_dict(), embeddings.z.shape[1]))
+    embeddings = replace(embeddings, signs=folder.link_signs(record.config, embeddings.z.shape[1]))
     sha = rows_digest(check_embeddings(embeddings.z, len(embeddings.z)))
     audits, objections = dict[str, Audited | None](), list[str]()
     if record.ids_digest != ids_digest(embeddings.ids):

@@ -19,7 +19,6 @@ from graphveil.data import UNKNOWN, Split, node_classes
 from graphveil.data.graph import encode_pairs, undirected_pairs
 from graphveil.data.origin import node_ids
 from graphveil.errors import GraphveilError
-from graphveil.formats.run import read_run
 from graphveil.release.certified import Certified, certified
 from graphveil.release.codes import Integers, codes_of
 from graphveil.release.ledger import NodeCodes, Released, node_hashes, read_ledger
@@ -50,7 +49,7 @@ def released_by(run: Path) -> list[Released]:
     The list is empty if the embeddings of the run are not codes.
     """
     folder = RunFolder(run)
-    record = read_run(run)
+    record = folder.record()
     if listed := read_ledger(run):
         return listed
     embeddings = folder.embeddings()
@@ -70,13 +69,13 @@ def joint_certificates(run: Path, codes: NodeCodes, earlier: Sequence[Released],
         root: the folder of the graph's raw files.
     """
     folder = RunFolder(run)
-    record = read_run(run)
+    record = folder.record()
     if record.reading is None and any(other.graph != record.graph_digest for other in earlier):
         raise GraphveilError(
             f"the nodes of {run} have no ids of their own, so they cannot be matched with those of another graph: count"
             " releases together only if they are of the same graph."
         )
-    graph, split = graph_of(folder, folder.record(), root)
+    graph, split = graph_of(folder, record, root)
     nodes = node_hashes(node_ids(graph))
     found = [codes.find(nodes), *(other.codes.find(nodes) for other in earlier)]
     if len(found[0]) != len(codes.nodes) or (found[0] < 0).any():

@@ -45,8 +45,6 @@ MEANING = {
 }
 NOT_SHOWN = ("config", "versions", "graph", "reading", "encoding", "features", "certificates")
 """Keys of run.json that are shown elsewhere, or that are for the owner: the path of the graph, and words in it."""
-REFERENCES = {"guessing": "chance level"}
-"""Words for the references of groups in audit.json."""
 Fact = tuple[str, str, str]
 
 
@@ -176,13 +174,9 @@ def _facts(audit: AuditRecord) -> list[Fact]:
 
 def _worst_group(one: Group) -> Fact:
     """The group about which the strongest attack learns most."""
-    rest = f"{plain(one.examples)} test examples; {_reference(one)} {percent(one.reference)} %"
+    rest = f"{plain(one.examples)} test examples; {one.compared_with} {percent(one.reference)} %"
     what = f"{MEASURES[one.measure]} of {shortened(one.label, 60)}"
     return ("worst group", f"{interval(one.interval)} %", f"{what}; {rest}")
-
-
-def _reference(one: Group) -> str:
-    return REFERENCES.get(one.compared_with, one.compared_with)
 
 
 def _certified(one: Certificate) -> list[Fact]:
@@ -280,7 +274,7 @@ def _groups(audit: AuditRecord) -> Table:
             MEASURES[one.measure],
             "too few" if one.interval is None else interval(one.interval),
             percent(one.reference),
-            MISSING if one.interval is None else _reference(one),
+            MISSING if one.interval is None else one.compared_with,
         ]
         for one in audit.groups
     ]

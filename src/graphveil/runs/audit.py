@@ -4,7 +4,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -16,9 +15,10 @@ from graphveil.auditing.result import answers_beside
 from graphveil.data import UNKNOWN, Split, node_classes
 from graphveil.data.origin import node_ids
 from graphveil.errors import GraphveilError
+from graphveil.formats.run import RunRecord
 from graphveil.runs.controls import encoder_controls, feature_columns, without_feature
 from graphveil.runs.folder import RunFolder
-from graphveil.runs.graphs import graph_of, with_columns
+from graphveil.runs.graphs import Source, graph_of, with_columns
 from graphveil.runs.trained_on import too_few
 from graphveil.training.objectives import CODES
 
@@ -51,17 +51,17 @@ def audit_run(
     effort = replace(effort or Effort(), started=time.perf_counter())
     folder = RunFolder(path)
     record = folder.record()
-    config = record["config"]
+    config = record.config
     trained_on, split = graph_of(folder, record, root)
-    graph = with_columns(trained_on, record, secrets, by, bins or {})
+    graph = with_columns(trained_on, Source.of(record), secrets, by, bins or {})
     z = folder.embeddings_of(node_ids(graph))
-    contexts = _contexts(record, secrets or config["secrets"], graph, split)
+    contexts = _contexts(record, secrets or config.secrets, graph, split)
     for name, context in contexts.items():  # refuse before anything is trained
         if name == "links" and (fault := too_few(graph, split, name)) is not None:
             raise GraphveilError(f"links cannot be audited: {fault}")
-        if name not in ("links", *record["targets"]):
+        if name not in ("links", *record.targets):
             _check_known(graph, split, name, record)
-        resolve_panel(attacks, resolve_secret(name, graph, split, config["seed"], context))
+        resolve_panel(attacks, resolve_secret(name, graph, split, config.seed, context))
     audits = {}
     with folder.edit():
         encoders: dict[str, Tensor] = {}
@@ -76,17 +76,17 @@ def audit_run(
             own = {title: rows for title, rows in encoders.items() if of_others.get(title, name) == name}
             given = (f"{name} is one of the features that the encoder was given",) if name in features else ()
             about = replace(context, notes=(*notes, *given), doubts=_doubts(record, name))
-            file = folder.audit_file(name, config["secrets"])
-            audits[file] = audit(z, graph, split, name, attacks, config["seed"], own, about, effort, by=by)
+            file = folder.audit_file(name, config.secrets)
+            audits[file] = audit(z, graph, split, name, attacks, config.seed, own, about, effort, by=by)
             audits[file].save(file)
     return audits
 
 
-def _contexts(record: Mapping[str, Any], secrets: Sequence[str], graph: Data, split: Split) -> dict[str, Context]:
+def _contexts(record: RunRecord, secrets: Sequence[str], graph: Data, split: Split) -> dict[str, Context]:
     """What the record of a run says beside its embeddings, for the audit of each secret."""
-    config, scores = record["config"], record["scores"]
-    utility = None if scores["utility"] is None else utility_of(config["utility"], scores["utility"], graph, split)
-    trained_along = {} if config["objective"] == CODES else {own["secret"]: own["value"] for own in scores["secrets"]}
+    config, scores = record.config, record.scores
+    utility = None if scores.utility is None else utility_of(config.utility, scores.utility, graph, split)
+    trained_along = {} if config.objective == CODES else {own.secret: own.value for own in scores.secrets}
     return {name: Context(trained_along.get(name), utility) for name in secrets}
 
 
@@ -110,22 +110,22 @@ def audit_embeddings_file(
     return found
 
 
-def _check_known(graph: Data, split: Split, name: str, record: Mapping[str, Any]) -> None:
+def _check_known(graph: Data, split: Split, name: str, record: RunRecord) -> None:
     """Refuse a secret of which too little is known among the nodes that the run was split into."""
     known = node_classes(graph, name).cpu() != UNKNOWN
     for part, nodes in (("training", split.train_nodes), ("validation", split.val_nodes), ("test", split.test_nodes)):
         if not known[nodes].any():
             raise GraphveilError(
                 f"{name!r} is known for none of the {part} nodes of this run, which was split by"
-                f" {' and '.join(record['targets'])}: audit its embeddings.parquet by --embeddings, --graph and"
+                f" {' and '.join(record.targets)}: audit its embeddings.parquet by --embeddings, --graph and"
                 f" --secret {name}, which splits the nodes anew."
             )
 
 
-def _doubts(record: Mapping[str, Any], secret: str) -> tuple[str, ...]:
+def _doubts(record: RunRecord, secret: str) -> tuple[str, ...]:
     """Why an audit of embeddings by an earlier encoder may understate what they reveal."""
     what = "links" if secret == "links" else "nodes"
-    if "embedded" not in record or what not in record["embedded"]["not_recorded"]:
+    if record.embedded is None or what not in record.embedded.not_recorded:
         return ()
     return (f"{what} that the encoder was trained on may be in the test part, and embeddings reveal less about them",)
 

@@ -24,6 +24,7 @@ from graphveil.data.origin import Encoding, ReadOptions, node_ids, origin_of
 from graphveil.data.readers.tables import are_tables
 from graphveil.data.summary import differences, summary, unknown_counts
 from graphveil.errors import GraphveilError
+from graphveil.formats.run import RunRecord
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.protect import certify_secrets, plain_certificates
 from graphveil.runs.trained_on import TrainedOn, exclude_trained, too_few
@@ -91,7 +92,7 @@ def embed(
         "scores": _scores(veil, opened, parts, z),
         "graph": graph if named else str(Path(graph).expanduser().resolve()),
         "reading": None if named else asdict(origin_of(opened).reading),
-        "encoding": record["encoding"],
+        "encoding": record.encoding,
         "features": summary(opened),
         "unknown": unknown_counts(opened, parts.targets),
         "certificates": plain_certificates(certificates),
@@ -177,23 +178,23 @@ def _scores(veil: Veil, graph: Data, parts: _Parts, z: Tensor) -> dict[str, Any]
     return {"utility": value, "utility_metric": utility.metric, "utility_chance": chance, "secrets": []}
 
 
-def _reading(record: Mapping[str, Any], graph: str, given: Mapping[str, Any]) -> ReadOptions:
+def _reading(record: RunRecord, graph: str, given: Mapping[str, Any]) -> ReadOptions:
     """As the run's graph was read, but for what is given; its own table of nodes and its bins are not this graph's.
 
     Nor are the names of its columns where one is of tables, and the other a file of one piece.
     """
-    before = ReadOptions() if record["reading"] is None else ReadOptions(**record["reading"])
-    if are_tables(Path(record["graph"])) != are_tables(Path(graph).expanduser()):
+    before = ReadOptions() if record.reading is None else ReadOptions(**record.reading)
+    if are_tables(Path(record.graph)) != are_tables(Path(graph).expanduser()):
         before = replace(before, source=None, target=None, id=None, label=None)
     nodes = {"nodes": str(Path(given["nodes"]).expanduser().resolve())} if given.get("nodes") else {}
     return replace(before, **{"nodes": None, "bins": {}} | dict(given) | nodes)
 
 
-def _encoding(run: Path, record: Mapping[str, Any]) -> Encoding | None:
+def _encoding(run: Path, record: RunRecord) -> Encoding | None:
     """How the run's columns became features; None where it had a graph that was not read from tables."""
     try:
-        encoding = None if record["encoding"] is None else Encoding.from_plain(record["encoding"])
-        learned = record["reading"] is not None and record["reading"].get("missing") == "embedding"
+        encoding = None if record.encoding is None else Encoding.from_plain(record.encoding)
+        learned = record.reading is not None and record.reading.get("missing") == "embedding"
     except (KeyError, TypeError, AttributeError) as error:
         raise GraphveilError(f"{run} does not say how its features were made ({error}): train it again.") from error
     if learned and (encoding is None or not encoding.columns):
@@ -204,9 +205,9 @@ def _encoding(run: Path, record: Mapping[str, Any]) -> Encoding | None:
     return encoding
 
 
-def _unlike(record: Mapping[str, Any], graph: Data, encoding: Encoding | None) -> list[str]:
+def _unlike(record: RunRecord, graph: Data, encoding: Encoding | None) -> list[str]:
     try:
-        return differences(record["features"], graph, encoding or Encoding())
+        return differences(record.features, graph, encoding or Encoding())
     except (KeyError, TypeError, ValueError):
         return ["The run does not say what its features looked like, so that nothing can be compared."]
 

@@ -34,8 +34,8 @@ from torch import Tensor
 
 from graphveil.auditing.embeddings import check_embeddings, rows_digest
 from graphveil.errors import GraphveilError
-from graphveil.files import check_output_folder, hold_lock, read_json, sha256, write_atomically, write_tensors
-from graphveil.formats.run import SCHEMA
+from graphveil.files import check_output_folder, hold_lock, sha256, write_atomically, write_tensors
+from graphveil.formats.run import Config, RunRecord, read_run
 from graphveil.runs.trained_on import TRAINED_LINKS, TRAINED_ON, TrainedOn
 from graphveil.training.history import Round
 from graphveil.training.objectives import CODES
@@ -45,18 +45,6 @@ RECORD, MODEL, EMBEDDINGS, HISTORY = "run.json", "model.safetensors", "embedding
 CHECKPOINT, LAST_GOOD, CONTROLS = "checkpoint.safetensors", "last_good", "controls.safetensors"
 NEEDS_RECORD = (EMBEDDINGS, TRAINED_ON, TRAINED_LINKS, HISTORY, MODEL)
 """Files that are of no use without `run.json`."""
-REQUIRED = (
-    "graph",
-    "graph_digest",
-    "reading",
-    "encoding",
-    "split",
-    "split_digest",
-    "targets",
-    "message_edges",
-    "scores",
-)
-"""Fields of `run.json` without which a run cannot be audited, exported or applied."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,30 +162,9 @@ class RunFolder:
         """A digest of the weights."""
         return sha256(self.path / MODEL)
 
-    def record(self) -> dict[str, Any]:
-        """The content of `run.json`, with all fields that are needed to repeat the run."""
-        try:
-            record: dict[str, Any] = read_json(self.path / RECORD)
-            if record["schema"] != SCHEMA:
-                raise ValueError(f"its schema is {record['schema']!r}, not {SCHEMA!r}")
-            for key in REQUIRED:
-                record[key]
-            if not record["config"]["secrets"]:
-                raise ValueError("it hides nothing")
-            if "embedded" in record and not isinstance(record["embedded"]["not_recorded"], list):
-                raise ValueError("it does not say what its encoder was trained on")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            if isinstance(error, FileNotFoundError | NotADirectoryError):
-                reason = "run.json is missing"
-            elif isinstance(error, KeyError):
-                reason = f"its run.json has no {error}"
-            else:
-                reason = str(error) if isinstance(error, ValueError) else "its run.json cannot be read"
-            raise GraphveilError(
-                f"{self.path} is not a finished run of `graphveil protect` ({reason}): give its folder, or audit a file"
-                " with --embeddings, --graph and --secret."
-            ) from error
-        return record
+    def record(self) -> RunRecord:
+        """The content of `run.json`, validated."""
+        return read_run(self.path)
 
     def veil(self) -> Veil:
         """The fitted veil; a veil with modules of the caller's own is refused."""
@@ -244,9 +211,9 @@ class RunFolder:
             )
         return embeddings.z
 
-    def link_signs(self, config: Mapping[str, Any], channels: int) -> NDArray[np.float32] | None:
+    def link_signs(self, config: Config, channels: int) -> NDArray[np.float32] | None:
         """The signs of the columns, (channels,), with which a run of codes scores links; None for other runs."""
-        if config.get("objective") != CODES or config.get("utility") != "links":
+        if config.objective != CODES or config.utility != "links":
             return None
         file = self.path / MODEL
         try:

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,33 @@ from graphveil.data.datasets.catalog import open_graph
 from graphveil.data.origin import Encoding, ReadOptions, node_ids, origin_of
 from graphveil.data.splits.split import draw_split
 from graphveil.errors import GraphveilError
+from graphveil.formats.run import RunRecord
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.trained_on import exclude_trained
 
-Source = Mapping[str, Any]
-"""How to open a graph again: "graph", its name or path, and "reading"; a run's record is one."""
+
+@dataclass(frozen=True)
+class Source:
+    """How to open a graph again.
+
+    Args:
+        graph: its name or path.
+        reading: the fields of `ReadOptions`; None for a graph of the catalogue.
+        encoding: how columns are encoded, if an earlier graph decides it.
+    """
+
+    graph: str
+    reading: Mapping[str, Any] | None
+    encoding: Encoding | None = None
+
+    @classmethod
+    def of(cls, record: RunRecord) -> "Source":
+        """The source of a run's graph."""
+        earlier = record.embedded is not None and record.encoding is not None
+        return cls(record.graph, record.reading, Encoding.from_plain(record.encoding or {}) if earlier else None)
 
 
-def graph_of(folder: RunFolder, record: Source, root: Path | None = None) -> tuple[Data, Split]:
+def graph_of(folder: RunFolder, record: RunRecord, root: Path | None = None) -> tuple[Data, Split]:
     """The graph and the split of a run, refused if they are not those that it was trained on.
 
     Args:
@@ -29,18 +48,17 @@ def graph_of(folder: RunFolder, record: Source, root: Path | None = None) -> tup
         record: the content of its `run.json`.
         root: of the graph's raw files.
     """
-    reading = record["reading"]
-    graph = _open(record, None if reading is None else ReadOptions(**reading), root)
-    if digest(graph) != record["graph_digest"]:
+    reading = None if record.reading is None else ReadOptions(**record.reading)
+    graph = _open(Source.of(record), reading, root)
+    if digest(graph) != record.graph_digest:
         raise GraphveilError(
-            f"{record['graph']} is not the graph that {folder.path} was trained on: restore that graph, or apply the"
+            f"{record.graph} is not the graph that {folder.path} was trained on: restore that graph, or apply the"
             " run to the new one with `graphveil embed`."
         )
-    seed, edges, targets = record["config"]["seed"], record["message_edges"], record["targets"]
-    split = draw_split(record["split"], graph, seed, edges, targets)
-    if "embedded" in record:
+    split = draw_split(record.split, graph, record.config.seed, record.message_edges, record.targets)
+    if record.embedded is not None:
         split = exclude_trained(split, graph, folder.trained_on())
-    if split.digest() != record["split_digest"]:
+    if split.digest() != record.split_digest:
         raise GraphveilError(f"the split of {folder.path} cannot be drawn again: it was made by another version.")
     return graph, split
 
@@ -57,20 +75,20 @@ def with_columns(
         by: columns to group by.
         bins: as of `ReadOptions`, for these columns.
     """
-    check_columns(graph, by, () if source["reading"] is None else origin_of(graph).columns)
+    check_columns(graph, by, () if source.reading is None else origin_of(graph).columns)
     wanted = [name for name in dict.fromkeys((*targets, *by)) if name not in ("links", "labels", *graph.keys())]
     if others := [name for name in bins if name not in wanted]:
         raise GraphveilError(
             f"bins are given for {others[0]!r}: give them for a column that is audited, and that the run does not keep"
             " or hide itself."
         )
-    if not wanted or source["reading"] is None:
+    if not wanted or source.reading is None:
         return graph
-    reading = ReadOptions(**source["reading"]).with_targets(*wanted)
+    reading = ReadOptions(**source.reading).with_targets(*wanted)
     features = [name for name in reading.features or () if name not in wanted] or None
     again = _open(source, replace(reading, features=features, bins={**reading.bins, **bins}))
     if not node_ids(again).equals(node_ids(graph)):
-        raise GraphveilError(f"{source['graph']} changed while it was read: try again.")
+        raise GraphveilError(f"{source.graph} changed while it was read: try again.")
     found, origin = copy.copy(graph), origin_of(graph)
     for name in wanted:
         found[name] = node_classes(again, name)
@@ -80,5 +98,4 @@ def with_columns(
 
 
 def _open(source: Source, reading: ReadOptions | None, root: Path | None = None) -> Data:
-    encoding = Encoding.from_plain(source["encoding"]) if "embedded" in source else None  # that of an earlier graph
-    return open_graph(source["graph"], reading, root, encoding)
+    return open_graph(source.graph, reading, root, source.encoding)

@@ -23,8 +23,9 @@ from torch_geometric.data import Data
 import graphveil
 from graphveil.data import Split, check_graph, check_targets, digest
 from graphveil.errors import GraphveilError, unknown
-from graphveil.files import read_json, write_json, write_tensors
-from graphveil.formats.run import SCHEMA
+from graphveil.files import write_json, write_tensors
+from graphveil.formats.run import SCHEMA, VeilRecord
+from graphveil.formats.store import read
 from graphveil.models.build import Spec, spec_name
 from graphveil.models.codes import CodeBook, CodeShape, hard_codes
 from graphveil.models.grid import Grid
@@ -297,32 +298,31 @@ class Veil:
         """
         folder = Path(folder)
         try:
-            record = read_json(folder / "run.json")
-            if record["schema"] != SCHEMA:
-                raise ValueError(f"its schema is {record['schema']!r}, not {SCHEMA!r}")
+            record = read(folder / "run.json", VeilRecord)
             weights = load_file(folder / "model.safetensors")
-            config, shapes = record["config"], record["shapes"]
+            config, shapes = record.config, record.shapes
+            own = {"head": saved_adversary(adversary, config.adversary.head)}
             veil = cls(
-                utility=config["utility"],
-                secret=config["secrets"],
-                encoder=saved_spec("encoder", encoder, config["encoder"]),
-                tradeoff=config["tradeoff"],
-                objective=config["objective"],
-                adversary=Adversary(**config["adversary"] | {"head": saved_adversary(adversary, config)}),
-                recipe=Recipe(**config["recipe"] | {"head": saved_spec("head", head, config["recipe"]["head"])}),
-                seed=config["seed"],
+                utility=config.utility,
+                secret=config.secrets,
+                encoder=saved_spec("encoder", encoder, config.encoder),
+                tradeoff=config.tradeoff,
+                objective=config.objective,
+                adversary=Adversary(**config.adversary.to_dict() | own),
+                recipe=Recipe(**config.recipe | {"head": saved_spec("head", head, config.recipe["head"])}),
+                seed=config.seed,
             )
-            veil.in_channels_, veil.classes_ = shapes["in_channels"], shapes["classes"]
-            veil.code_shape_, veil.graph_digest_ = CodeShape(**shapes["codes"]), shapes["graph_digest"]
-            veil.scaling_ = shapes["scaling"]
+            veil.in_channels_, veil.classes_ = shapes.in_channels, shapes.classes
+            veil.code_shape_, veil.graph_digest_ = CodeShape(**shapes.codes.to_dict()), shapes.graph_digest
+            veil.scaling_ = shapes.scaling
             veil.modules_ = build_modules(veil)
             if veil.objective == CODES:
                 veil.modules_.pop("pairs", None)  # of the training alone
-                veil.modules_["book"] = CodeBook(*shapes["book"])
+                veil.modules_["book"] = CodeBook(*shapes.book)
             else:
-                veil.modules_["grid"] = Grid(shapes["grid"])
+                veil.modules_["grid"] = Grid(shapes.grid)
             load_parts(veil.modules_, weights)
-            veil.best_round_, veil.history_ = record["selected_round"], []
+            veil.best_round_, veil.history_ = record.selected_round, []
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
             raise GraphveilError(
                 f"{folder} is not a run of graphveil that can be read ({_brief(error)}): expected the run.json and"

@@ -1,8 +1,7 @@
 """What a veil is built from: its modules, the method that trains them, and the names they are saved by."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -86,7 +85,6 @@ def saved_spec(kind: str, given: Spec | None, saved: str) -> Spec:
     return saved
 
 
-def saved_adversary(given: Spec | None, config: Mapping[str, Any]) -> Spec | None:
+def saved_adversary(given: Spec | None, saved: str | None) -> Spec | None:
     """The same for the head of the adversary, which is None by default."""
-    saved = config["adversary"]["head"]
     return given if saved is None else saved_spec("adversary", given, saved)
