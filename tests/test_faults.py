@@ -91,7 +91,7 @@ def dead_process() -> int:
     ],
     ids=["none", "empty", "torn", "list", "deep", "dead", "negative", "huge", "yesterday", "number"],
 )
-def test_a_note_that_cannot_be_trusted_is_not_told(note: str | None, tmp_path: Path) -> None:
+def test_an_invalid_note_is_not_shown(note: str | None, tmp_path: Path) -> None:
     if note is not None:
         (tmp_path / ".lock.json").write_text(note)
     with (
@@ -432,7 +432,7 @@ def test_a_folder_goes_again_if_it_is_new_and_holds_nothing_of_worth(
 
 
 def contend(folder: Path, seconds: float, told: Any) -> None:
-    """Take a lock again and again, fail while it is held, and count how often, and how often somebody else held it."""
+    """Take a lock again and again, fail while it is held, and count how often that was, and how often it was taken."""
     held = doubly = 0
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -449,7 +449,7 @@ def contend(folder: Path, seconds: float, told: Any) -> None:
 
 
 def test_a_lock_that_goes_with_its_folder_is_never_held_by_two(tmp_path: Path) -> None:
-    """Whoever has opened it before it was removed holds a lock on nothing, while the next one makes another."""
+    """A process that opened it before it was removed holds a void lock, while the next one creates another."""
     context = mp.get_context("fork")
     told = context.SimpleQueue()
     processes = [context.Process(target=contend, args=(tmp_path, 3.0, told)) for _ in range(6)]
@@ -482,7 +482,7 @@ def test_a_folder_that_may_not_be_written_to(forks: Forks, tmp_path: Path) -> No
 
 
 def test_a_folder_that_vanishes_is_not_made_again(forks: Forks, tmp_path: Path) -> None:
-    """By then it may be somebody else's: removed on purpose, and another run begun in its place."""
+    """By then it may belong to another run, which was started after the folder was removed."""
     out = tmp_path / "run"
     program = training(forks, out)
     shutil.rmtree(out)
@@ -498,7 +498,7 @@ def no_room_to_speak() -> None:
     os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
 
 
-def test_what_is_said_into_a_full_disk(forks: Forks) -> None:
+def test_output_to_a_full_disk(forks: Forks) -> None:
     code, said = forks("data", "list", before=no_room_to_speak)
     assert code == 2
     assert is_one_sentence(said)

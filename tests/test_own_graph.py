@@ -1,4 +1,4 @@
-"""Somebody's own two tables, from the first look to the last file, as the command line takes them."""
+"""Your own graph from two tables, from `data show` to the last file, on the command line."""
 
 import json
 import sys
@@ -61,9 +61,9 @@ def people(tmp_path: Path) -> Path:
 
 def test_two_secrets_from_two_tables_to_two_audits(people: Path, tmp_path: Path, graphveil: Call) -> None:
     run = tmp_path / "run"
-    code, said = graphveil("protect", people, "--secret", "gender", "--secret", "team", "--out", run, *QUICK)
-    assert code == 0, said
-    assert "the column 'title' alone predicts 'gender': it closes 100%" in said
+    code, output = graphveil("protect", people, "--secret", "gender", "--secret", "team", "--out", run, *QUICK)
+    assert code == 0, output
+    assert "the column 'title' alone predicts 'gender': it closes 100%" in output
     record = RunFolder(run).record()
     assert record.encoding is not None
     assert [column["name"] for column in record.encoding["columns"]] == ["age", "title"], "secrets are no features"
@@ -81,13 +81,13 @@ def test_two_secrets_from_two_tables_to_two_audits(people: Path, tmp_path: Path,
         "their team is known"
     )
 
-    code, said = graphveil("audit", run, "--panel", "quick")
-    assert code == 0, said
+    code, output = graphveil("audit", run, "--panel", "quick")
+    assert code == 0, output
     found = {json.loads((run / name).read_text())["secret"]: name for name in ("audit.json", "audit.team.json")}
     assert found == {"gender": "audit.json", "team": "audit.team.json"}
     asked = json.loads((run / "audit.json").read_text())
     known = int((graph.gender[split.test_nodes] != -1).sum())
-    assert asked["test_examples"] == known, "who is not known is not asked for"
+    assert asked["test_examples"] == known, "unknown nodes are not tested on"
     assert list(node_secret(graph, split, "gender", 0).class_names) == ["f", "m"]
     assert graphveil("report", run)[0] == 0
     assert "hide gender and team" in (run / "report.html").read_text()
@@ -98,42 +98,42 @@ def test_a_changed_table_is_noticed(people: Path, tmp_path: Path, graphveil: Cal
     assert graphveil("protect", people, "--secret", "team", "--out", run, *QUICK)[0] == 0
     text = (people / "nodes.csv").read_text()
     (people / "nodes.csv").write_text(text.replace(",t0,", ",t1,", 1))
-    code, said = graphveil("audit", run, "--panel", "quick")
+    code, output = graphveil("audit", run, "--panel", "quick")
     assert code == 2
-    assert "is not the graph that" in said
+    assert "is not the graph that" in output
     assert not (run / "audit.json").exists()
 
 
-def test_anybody_s_embeddings_of_somebody_s_graph(people: Path, tmp_path: Path, graphveil: Call) -> None:
+def test_an_audit_of_other_embeddings_of_your_own_graph(people: Path, tmp_path: Path, graphveil: Call) -> None:
     """Rows come in another order, with ids; the first column is the secret itself."""
     lines = [line.split(",") for line in (people / "nodes.csv").read_text().splitlines()[1:]]
     rows = ["id,a,b"] + [f"{line[0]},{line[4] == 'Ms':d},{number % 7}" for number, line in enumerate(lines[::-1])]
     (tmp_path / "z.csv").write_text("\n".join(rows))
     out = tmp_path / "audit.json"
     given = ("--embeddings", tmp_path / "z.csv", "--graph", people, "--out", out, "--panel", "quick")
-    code, said = graphveil("audit", *given, "--secret", "gender")
-    assert code == 0, said
+    code, output = graphveil("audit", *given, "--secret", "gender")
+    assert code == 0, output
     assert json.loads(out.read_text())["strongest"]["value"] > 0.95
-    code, said = graphveil("audit", *given, "--secret", "links")
-    assert code == 0, said
+    code, output = graphveil("audit", *given, "--secret", "links")
+    assert code == 0, output
     assert json.loads(out.read_text())["secret"] == "links"
 
 
-def test_a_sweep_over_somebody_s_graph_goes_on_where_it_was(people: Path, tmp_path: Path, graphveil: Call) -> None:
+def test_a_sweep_over_your_own_graph_continues(people: Path, tmp_path: Path, graphveil: Call) -> None:
     given = ("sweep", people, "--secret", "gender", "--drop", "title", "--seeds", "1", "--rounds", "3", "--jobs", "1")
     assert graphveil(*given, "--tradeoff", "0.5", "--out", tmp_path / "out")[0] == 0
     (first,) = (tmp_path / "out" / "cells").glob("[!.]*.json")
     written = first.stat().st_mtime_ns
-    code, said = graphveil(*given, "--tradeoff", "0.5,1", "--out", tmp_path / "out")
-    assert code == 0, said
+    code, output = graphveil(*given, "--tradeoff", "0.5,1", "--out", tmp_path / "out")
+    assert code == 0, output
     assert first.stat().st_mtime_ns == written
     assert len(list((tmp_path / "out" / "cells").glob("[!.]*.json"))) == 2
     (people / "edges.csv").write_text((people / "edges.csv").read_text() + "\np000,p001\np001,p007")
     assert graphveil(*given, "--tradeoff", "0.5", "--out", tmp_path / "out")[0] == 0
     assert len(list((tmp_path / "out" / "cells").glob("[!.]*.json"))) == 3, "another graph is another cell"
-    code, said = graphveil(*given, "--secret", "gender", "--out", tmp_path / "out")
+    code, output = graphveil(*given, "--secret", "gender", "--out", tmp_path / "out")
     assert code == 2
-    assert "named twice" in said
+    assert "named twice" in output
 
 
 @pytest.mark.parametrize(
@@ -148,21 +148,21 @@ def test_a_sweep_over_somebody_s_graph_goes_on_where_it_was(people: Path, tmp_pa
         (["--secret", "gender", "--objective", "club", "--adversary", "bilinear"], "unknown node head"),
     ],
 )
-def test_a_wrong_wish_is_one_sentence(
+def test_wrong_options_are_one_sentence(
     people: Path, tmp_path: Path, graphveil: Call, options: list[str], sentence: str
 ) -> None:
-    code, said = graphveil("protect", people, "--out", tmp_path / "run", *QUICK, *options)
+    code, output = graphveil("protect", people, "--out", tmp_path / "run", *QUICK, *options)
     assert code == 2
-    assert sentence in said
-    assert "Traceback" not in said
+    assert sentence in output
+    assert "Traceback" not in output
     assert not (tmp_path / "run" / "run.json").exists()
 
 
 def test_a_number_is_hidden_in_bins(people: Path, tmp_path: Path, graphveil: Call) -> None:
     run = tmp_path / "run"
     given = ("--utility", "team", "--secret", "age", "--bins", "age=3", "--secret", "links")
-    code, said = graphveil("protect", people, *given, "--out", run, *QUICK)
-    assert code == 0, said
+    code, output = graphveil("protect", people, *given, "--out", run, *QUICK)
+    assert code == 0, output
     record = RunFolder(run).record()
     assert record.encoding is not None
     assert len(record.encoding["classes"]["age"]) == 3
@@ -170,7 +170,7 @@ def test_a_number_is_hidden_in_bins(people: Path, tmp_path: Path, graphveil: Cal
     assert record.message_edges == "all"
 
 
-def test_counted_features_tell_nothing_of_links_that_are_held_out() -> None:
+def test_degree_features_reveal_no_held_out_links() -> None:
     """A path of 60 nodes: in the features of a split a node has the links that messages pass along, and no others."""
     pairs = torch.stack([torch.arange(59), torch.arange(1, 60)])
     x = degree_features(pairs, 60)
@@ -212,19 +212,19 @@ def test_a_run_remembers_which_column_was_the_id(people: Path, tmp_path: Path, g
     for file in (nodes, edges):
         lines = [",".join(line.split(",")[::-1]) for line in file.read_text().splitlines()]
         (newer / file.name).write_text("\n".join(lines))
-    code, said = graphveil("embed", run, newer, "--out", tmp_path / "out", "--no-audit", "--device", "cpu")
-    assert code == 0, said
-    assert "warning" not in said
-    assert "200 nodes, of which 200 are in the run too" in said
+    code, output = graphveil("embed", run, newer, "--out", tmp_path / "out", "--no-audit", "--device", "cpu")
+    assert code == 0, output
+    assert "warning" not in output
+    assert "200 nodes, of which 200 are in the run too" in output
     assert RunFolder(tmp_path / "out").record().graph_digest == RunFolder(run).record().graph_digest
 
 
 def test_without_a_secret_the_columns_are_named(people: Path, tmp_path: Path, graphveil: Call) -> None:
-    code, said = graphveil("protect", people, "--out", tmp_path / "run", *QUICK)
+    code, output = graphveil("protect", people, "--out", tmp_path / "run", *QUICK)
     assert code == 2
-    assert "no 'labels'" in said
-    assert "'age', 'team', 'gender', 'title'" in said
-    assert "--secret NAME" in said
+    assert "no 'labels'" in output
+    assert "'age', 'team', 'gender', 'title'" in output
+    assert "--secret NAME" in output
 
 
 def test_a_run_is_audited_for_another_column_of_its_graph(people: Path, tmp_path: Path, graphveil: Call) -> None:
@@ -236,15 +236,15 @@ def test_a_run_is_audited_for_another_column_of_its_graph(people: Path, tmp_path
     assert graphveil("protect", people, *given, *QUICK)[0] == 0
     before = (run / "run.json").read_bytes()
     asked = ("--secret", "team", "--secret", "age", "--bins", "age=3", "--panel", "quick")
-    code, said = graphveil("audit", run, *asked)
-    assert code == 0, said
+    code, output = graphveil("audit", run, *asked)
+    assert code == 0, output
     graph, split = graph_of(RunFolder(run), RunFolder(run).record())
     for name in ("team", "age"):
         told = json.loads((run / f"audit.{name}.json").read_text())
         assert told["secret"] == name
         assert told["origin"]["split"] == split.digest()
         assert told["test_examples"] == len(split.test_nodes), "the split is the run's own"
-        assert f"{name} is one of the features that the encoder was given" in " ".join(said.split())
+        assert f"{name} is one of the features that the encoder was given" in " ".join(output.split())
         assert told["chance"] < 0.5, "of three classes"
     assert "team" not in graph
     assert (run / "run.json").read_bytes() == before
@@ -254,11 +254,11 @@ def test_a_run_is_audited_for_another_column_of_its_graph(people: Path, tmp_path
         ("title", "'title' is known for none of the training nodes of this run, which was split by links and gender"),
         ("id", "'id' is the id of nodes.csv"),
     ):
-        code, said = graphveil("audit", run, "--secret", secret, "--panel", "quick")
-        assert (code, sentence in said) == (2, True), said
-    code, said = graphveil("audit", run, "--secret", "gender", "--bins", "gender=2", "--panel", "quick")
+        code, output = graphveil("audit", run, "--secret", secret, "--panel", "quick")
+        assert (code, sentence in output) == (2, True), output
+    code, output = graphveil("audit", run, "--secret", "gender", "--bins", "gender=2", "--panel", "quick")
     assert code == 2
-    assert "bins are given for 'gender'" in said
+    assert "bins are given for 'gender'" in output
     assert sorted(file.name for file in run.glob("audit*.json")) == ["audit.age.json", "audit.team.json"]
 
 
@@ -266,20 +266,20 @@ def test_a_run_is_audited_by_other_columns_of_its_graph(people: Path, tmp_path: 
     """The team and the age were features, and stay so."""
     run = tmp_path / "run"
     assert graphveil("protect", people, "--secret", "gender", "--drop", "title", "--out", run, *QUICK)[0] == 0
-    code, said = graphveil("audit", run, "--panel", "quick", "--by", "team", "--by", "age", "--bins", "age=2")
-    assert code == 0, said
+    code, output = graphveil("audit", run, "--panel", "quick", "--by", "team", "--by", "age", "--bins", "age=2")
+    assert code == 0, output
     told = json.loads((run / "audit.json").read_text())
     assert list(dict.fromkeys(one["by"] for one in told["groups"])) == ["gender", "degree", "team", "age"]
     assert [one["group"] for one in told["groups"] if one["by"] == "team"] == ["t0", "t1", "t2"]
     _, split = graph_of(RunFolder(run), RunFolder(run).record())
     assert sum(one["examples"] for one in told["groups"] if one["by"] == "team") == told["test_examples"]
     assert told["origin"]["split"] == split.digest()
-    assert "The strongest attack" in said
+    assert "The strongest attack" in output
     (run / "audit.json").unlink()
     for column, sentence in (
         ("salary", "unknown column to group by 'salary': choose one of gender, age, team, title"),
         ("age", "--bins age=4"),
     ):
-        code, said = graphveil("audit", run, "--panel", "quick", "--by", column)
-        assert (code, sentence in " ".join(said.split())) == (2, True), said
+        code, output = graphveil("audit", run, "--panel", "quick", "--by", column)
+        assert (code, sentence in " ".join(output.split())) == (2, True), output
     assert not (run / "audit.json").exists()

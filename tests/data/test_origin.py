@@ -129,7 +129,7 @@ def test_an_encoding_comes_back_from_a_record() -> None:
         lambda values: values["cuts"].update(age=[3]),
     ],
 )
-def test_a_record_that_somebody_spoilt_is_refused(alter: Callable[[dict[str, Any]], object]) -> None:
+def test_an_edited_record_is_refused(alter: Callable[[dict[str, Any]], object]) -> None:
     values = plain()
     alter(values)
     with pytest.raises(gv.GraphveilError, match=r"the encoding in run\.json cannot be read") as caught:

@@ -1,6 +1,6 @@
-"""Cases by the thousand, in forked processes that may crash, hang or swell without taking the tests with them.
+"""Thousands of cases, in forked processes that may crash, hang or run out of memory without affecting the tests.
 
-A case is a name and a number; from both and the seed follows all that is done in it, so that a fault can be met again.
+A case is a name and a number, which determine it together with the seed, so that a fault can be reproduced.
 Set GRAPHVEIL_SEED for other cases.
 """
 
@@ -22,20 +22,20 @@ from typing import Any
 from tests.forked import IMPORTED, ONE_THREAD
 
 SECONDS = 10
-"""That a case may take."""
+"""The longest time of a case."""
 MEGABYTES = 1000
-"""That a case may add to what the process has ever needed."""
+"""The most memory that a case may add to the peak of the process."""
 LONGEST = 600
-"""Characters of a sentence."""
+"""The longest message, in characters."""
 
 Case = tuple[str, int]
 Try = Callable[[str, random.Random, Path], Sequence[str]]
-"""Does what a case does, in a folder of its own; gives how it ended, and what is wrong with that."""
+"""Runs a case in its own folder; returns how it ended, and its faults."""
 
 
 @dataclass
 class Tally:
-    """What came of all cases."""
+    """The results of all cases."""
 
     tried: Counter[str] = field(default_factory=Counter)
     ended: Counter[str] = field(default_factory=Counter)
@@ -60,12 +60,12 @@ def run_cases(cases: Sequence[Case], attempt: Try, folder: Path, batch: int = 20
     tally, started = Tally(), time.monotonic()
     waiting = list(cases)
     while waiting:
-        told = _in_a_process(waiting[:batch], attempt, folder)
-        for (name, number), line in zip(waiting, told, strict=False):
+        results = _in_a_process(waiting[:batch], attempt, folder)
+        for (name, number), line in zip(waiting, results, strict=False):
             tally.tried[name] += 1
             tally.ended[line["ended"]] += 1
             tally.faults += [f"{name} {number}: {fault}" for fault in line["faults"]]
-        waiting = waiting[len(told) :]
+        waiting = waiting[len(results) :]
     tally.seconds = time.monotonic() - started
     return tally
 
@@ -74,7 +74,7 @@ def _in_a_process(cases: Sequence[Case], attempt: Try, folder: Path) -> list[dic
     context = mp.get_context("forkserver")
     context.set_forkserver_preload([*IMPORTED, "networkx", "tests.fuzz.files", "tests.fuzz.words"])
     os.environ.update(ONE_THREAD)
-    log = folder / "told.jsonl"
+    log = folder / "results.jsonl"
     log.write_text("")
     process = context.Process(target=_try_all, args=(cases, attempt, folder, log, chosen_seed()))
     process.start()
@@ -86,13 +86,13 @@ def _in_a_process(cases: Sequence[Case], attempt: Try, folder: Path) -> list[dic
         if time.monotonic() - since > 6 * SECONDS:
             process.kill()
             process.join()
-    told = [json.loads(line) for line in log.read_text().splitlines()]
-    if len(told) < len(cases):
+    results = [json.loads(line) for line in log.read_text().splitlines()]
+    if len(results) < len(cases):
         code = process.exitcode
-        told.append(
+        results.append(
             {"ended": "crash", "faults": [f"the process ended with {code} after {time.monotonic() - since:.0f} s"]}
         )
-    return told
+    return results
 
 
 def _try_all(cases: Sequence[Case], attempt: Try, folder: Path, log: Path, seed: int) -> None:
@@ -126,7 +126,7 @@ def _try_all(cases: Sequence[Case], attempt: Try, folder: Path, log: Path, seed:
 
 
 class Late(BaseException):
-    """Nothing that a program catches along with its own errors."""
+    """Not an `Exception`, so that no program catches it."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Files that somebody might make on purpose, or by a slip that no random change comes to."""
+"""Malicious and unusual files that random changes would not produce."""
 
 import gzip
 import io
@@ -106,7 +106,7 @@ def parquet_bomb(folder: Path) -> Path:
 
 
 def npy_header(shape: str, descr: str = "'<i8'") -> Callable[[Path], Path]:
-    """A file that says it is larger than it is."""
+    """A file that declares a larger size than it has."""
     words = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
     return text("edges.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(words)) + words.encode() + bytes(64))
 
@@ -137,7 +137,7 @@ def old_torch_file(folder: Path) -> Path:
 
 
 def expanded_tensor(folder: Path) -> Path:
-    """A view of one number that says it is ten billion."""
+    """An expanded view of one number with ten billion values."""
     data = Data(x=torch.ones(1, 1).expand(10**10, 1), edge_index=torch.zeros(2, 3, dtype=torch.long))
     torch.save(data, folder / "graph.pt")
     return folder / "graph.pt"

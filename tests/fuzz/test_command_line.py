@@ -1,4 +1,4 @@
-"""Every verb with every argument: it does what it is asked to, or says in one sentence why not, and leaves nothing."""
+"""Every verb with every argument: it succeeds, or fails with one sentence and leaves no files."""
 
 import contextlib
 import io
@@ -92,7 +92,7 @@ def attempt(base: Path, name: str, pick: random.Random, place: Path) -> Sequence
 
 
 def call(words: Sequence[str]) -> tuple[int, str]:
-    """The program in this process: its exit code, and what it says on stderr."""
+    """The program in this process: its exit code and its stderr."""
     out, err = io.StringIO(), io.StringIO()
     sys.argv, sys.stdin = ["graphveil", *words], io.StringIO()
     code: object = None

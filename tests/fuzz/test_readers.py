@@ -60,7 +60,7 @@ def listing(place: Path) -> set[str]:
 
 
 def faults_of_graph(graph: Data) -> list[str]:
-    """What is not as a graph that was read has to be."""
+    """Faults of a graph that was read."""
     try:
         check_graph(graph)
     except GraphveilError as error:
@@ -80,18 +80,18 @@ def faults_of_graph(graph: Data) -> list[str]:
     return faults
 
 
-def faults_of_sentence(said: str, place: Path, path: Path, given: Mapping[str, Any]) -> list[str]:
-    """What is not as a sentence has to be; the folder's own length does not count.
+def faults_of_sentence(message: str, place: Path, path: Path, given: Mapping[str, Any]) -> list[str]:
+    """Faults of a message; the length of the folder's path does not count.
 
-    It names a file, or an option and what was given for it.
+    It must name a file, or an option and its value.
     """
-    short = said.replace(str(place), "").replace(str(path), path.name[:100])
+    short = message.replace(str(place), "").replace(str(path), path.name[:100])
     names = {file.name for file in place.rglob("*")} | {str(path), repr(str(path))[1:-1]}
     faults = []
-    if not said or "\n" in said or len(short) > LONGEST or not short.isprintable():
+    if not message or "\n" in message or len(short) > LONGEST or not short.isprintable():
         faults.append(f"no sentence, {len(short)} characters: {short[:200]!r}")
     names |= {f"{option} {value!r}" for option, value in given.items()} | {repr(given.get("nodes"))}
-    if not any(name in said for name in names):
+    if not any(name in message for name in names):
         faults.append(f"no file is named: {short[:300]!r}")
     return faults
 

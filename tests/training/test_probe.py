@@ -85,7 +85,7 @@ def test_pairs_are_read_by_how_they_lie_and_from_a_sample() -> None:
 
 
 @pytest.mark.parametrize("secret", ["labels", "links"])
-def test_a_batch_reads_what_its_runs_read(secret: str) -> None:
+def test_a_batch_gives_the_values_of_its_runs(secret: str) -> None:
     graph = generate(GraphSpec(num_nodes=300, num_edges=4000, num_features=20, num_classes=3), seed=1)
     splits = [Split.proportional(graph, seed) for seed in (0, 1)]
     z = torch.randn(2, 300, 5, generator=torch.Generator().manual_seed(0))
