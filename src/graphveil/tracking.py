@@ -35,7 +35,7 @@ EXPERIMENT = "graphveil"
 RUN_TAG = "graphveil.run"
 """Holds the hash of run.json, by which a second log of the same run finds the first."""
 QUIET = {
-    "MLFLOW_DISABLE_TELEMETRY": "true",  # else its client also tells its makers' own server that it is used
+    "MLFLOW_DISABLE_TELEMETRY": "true",  # else its client also reports its use to a server of MLflow's makers
     "DO_NOT_TRACK": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
@@ -93,7 +93,7 @@ def read_entry(folder: Path) -> Entry:
     config, scores = record.config, record.scores
     known = record.graph in (*PAPER_GRAPHS, *BUILT_IN)
     params = _flat(config.to_dict() | {"secrets": ", ".join(config.secrets)}) | {
-        "graph": record.graph if known else "(own)",  # its path tells where it lies, and perhaps whose it is
+        "graph": record.graph if known else "(own)",  # a path may name a person or a project
         "split": record.split,
         "message_edges": record.message_edges,
     }

@@ -213,7 +213,7 @@ def test_links_are_not_audited_if_all_were_trained_on(new: int, trained: Path, t
     assert made.secrets == ("tribe",)
     assert made.unseen == (
         "links were not audited: too few of them are new: the encoder was trained on the others, and only new ones are"
-        " asked for.",
+        " tested on.",
     )
     assert RunFolder(made.folder).record().scores.utility is not None, "the guild is a node attribute"
     graph, split = graph_of(RunFolder(made.folder), RunFolder(made.folder).record())
@@ -250,7 +250,9 @@ def test_the_audit_warns_if_it_is_unknown_what_was_trained_on(
     shutil.copytree(trained, tmp_path / "run")
     (tmp_path / "run" / file).unlink()
     made = on(tmp_path / "run", tmp_path, *grown_and_turned())
-    assert made.warnings == (f"The run does not say which {what} it was trained on, so that they may be asked for.",)
+    assert made.warnings == (
+        f"The run does not record which {what} it was trained on, so the test part may contain some of them.",
+    )
     doubts = {audit.secret.name: audit.context.doubts for audit in audit_run(made.folder, attacks="quick").values()}
     told = f"{what} that the encoder was trained on may be in the test part, and of those it tells less than of others"
     assert doubts == {"tribe": (), "links": ()} | {"tribe" if what == "nodes" else "links": (told,)}

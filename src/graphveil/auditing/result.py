@@ -260,7 +260,7 @@ class Audit:
 
     def record(self) -> AuditRecord:
         """As it stands in audit.json."""
-        best, told, joint, floor = self.strongest, self.information, self.context.joint, self.floor
+        best, information, joint, floor = self.strongest, self.information, self.context.joint, self.floor
         balanced, matched, worst = self.most_balanced, self.class_matched, self.worst_group
         value, ci = best.headline.value, best.headline.ci
         return AuditRecord(
@@ -282,7 +282,9 @@ class Audit:
             with_links=self._with_more(self.with_links, self.excess_with_links),
             floor=None if floor is None else formats.Floor(value=floor.value, ci=floor.ci, excess=value - floor.value),
             joint_adversary=None if joint is None else formats.JointAdversary(joint, value - joint),
-            mutual_information=formats.Information("nats", told.entropy, _nats(told.lower), _nats(told.vclub)),
+            mutual_information=formats.Information(
+                "nats", information.entropy, _nats(information.lower), _nats(information.vclub)
+            ),
             attacks=tuple(finding.record() for finding in self.findings),
             controls={
                 name: tuple(finding.record() for finding in ranked(found)) for name, found in self.controls.items()

@@ -131,7 +131,7 @@ def _doubts(record: RunRecord, secret: str) -> tuple[str, ...]:
 
 
 def utility_of(name: str, value: float, graph: Data, split: Split) -> Utility:
-    """A utility's reading on the test part, beside guessing it."""
+    """The test value of a utility with its chance level."""
     if name == "links":
         return Utility(name, value, 0.5, 2 * split.test_links.size(1))
     y = node_classes(graph, name)[split.test_nodes]

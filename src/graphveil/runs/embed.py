@@ -113,15 +113,18 @@ def embed(
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """What can be asked of a graph.
+    """What can be evaluated on a graph.
 
     Args:
-        targets: that it has. asked: those of them of which enough is new to the encoder. secrets: among these.
-        unseen: why not the others.
+        targets: the run's targets that the graph has.
+        evaluated: those of them with enough nodes or links that are new to the encoder.
+        secrets: the secrets among these.
+        unseen: a sentence for each secret that is not among these.
+        split: of the graph; None if it cannot be split.
     """
 
     targets: list[str]
-    asked: list[str]
+    evaluated: list[str]
     secrets: tuple[str, ...]
     unseen: tuple[str, ...]
     split: Split | None
@@ -136,13 +139,13 @@ def _parts(veil: Veil, graph: Data, seen: TrainedOn) -> _Parts:
         return _Parts(targets, [], (), tuple(_unaudited(name, str(error)) for name in veil.secrets), None)
     split = exclude_trained(split, graph, seen)
     faults |= {name: too_few(graph, split, name) for name in targets}
-    asked = [name for name, fault in faults.items() if fault is None]
-    unseen = tuple(_unaudited(name, str(faults[name])) for name in veil.secrets if name not in asked)
-    return _Parts(targets, asked, tuple(name for name in veil.secrets if name in asked), unseen, split)
+    evaluated = [name for name, fault in faults.items() if fault is None]
+    unseen = tuple(_unaudited(name, str(faults[name])) for name in veil.secrets if name not in evaluated)
+    return _Parts(targets, evaluated, tuple(name for name in veil.secrets if name in evaluated), unseen, split)
 
 
 def _fault(graph: Data, name: str) -> str | None:
-    """Why a target cannot be asked for here."""
+    """Why a target cannot be evaluated on this graph."""
     if name == "links":
         return None
     try:
@@ -162,7 +165,7 @@ def _scores(veil: Veil, graph: Data, parts: _Parts, z: Tensor) -> dict[str, Any]
 
     Where links are kept, messages pass along a part of them alone here: the links that are scored must be new.
     """
-    if parts.split is None or veil.utility not in parts.asked:
+    if parts.split is None or veil.utility not in parts.evaluated:
         return {"utility": None, "utility_metric": None, "utility_chance": None, "secrets": []}
     split = parts.split
     if veil.utility == "links":

@@ -1,9 +1,9 @@
-"""What an encoder was trained on, and a split of another graph that asks for something else.
+"""The nodes and links that an encoder was trained on, and splits of another graph that test on others.
 
-An encoder hides best what it was trained to hide, and tells best what it was trained to tell: whoever asks for that
-again reads too little, or finds too much kept. So a run writes down, by the nodes' own ids, whose classes it was
-trained on and, if links are kept or hidden, which links. Both files are their owner's: they lie in the run's folder,
-and a release has neither.
+An encoder hides best what it was trained to hide, and keeps best what it was trained to keep. Measured on the same
+nodes again, the leak would be too small and the utility too high. So a run records by the nodes' own ids which classes
+it was trained on and, if links are kept or hidden, which links. Both files are for the owner: they are in the run's
+folder and never in a release.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ ENDS = ("one", "other")
 
 @dataclass(frozen=True, eq=False)
 class TrainedOn:
-    """By the ids of nodes, what an encoder was trained on.
+    """What an encoder was trained on, by the ids of nodes.
 
     Args:
-        nodes: those whose classes it was trained on, in a column `id`.
-        links: with an end in each column of `ENDS`. Either is None where it is not said.
+        nodes: the nodes whose classes were used, in a column `id`; None if they are not recorded.
+        links: the links that were used, with one end in each column of `ENDS`; None if they are not recorded.
     """
 
     nodes: pa.Table | None
@@ -43,7 +43,7 @@ class TrainedOn:
 
     @classmethod
     def of(cls, graph: Data, split: Split, targets: Sequence[str]) -> "TrainedOn":
-        """What a training for and against `targets` has seen."""
+        """What a training on these targets uses."""
         ids = node_ids(graph)
         if not pa.types.is_integer(ids.type):
             ids = ids.cast(pa.large_string())  # once for every end of a link they may be too much for a plain one
@@ -55,11 +55,11 @@ class TrainedOn:
 
     @classmethod
     def read(cls, folder: Path) -> "TrainedOn":
-        """What a run's folder says."""
+        """Read the files of a run's folder."""
         return cls(_read(folder / TRAINED_ON, ["id"]), _read(folder / TRAINED_LINKS, ENDS))
 
     def write(self, folder: Path) -> None:
-        """A file for each table that there is, and none for another."""
+        """Write a file for each table, and remove the file of a table that is None."""
         for name, table in ((TRAINED_ON, self.nodes), (TRAINED_LINKS, self.links)):
             if table is None:
                 (folder / name).unlink(missing_ok=True)
@@ -67,32 +67,32 @@ class TrainedOn:
                 write_atomically(folder / name, partial(pq.write_table, table))
 
     def not_recorded(self, targets: Sequence[str]) -> list[str]:
-        """What is not said, though it was trained on: "nodes" or "links"."""
+        """What the training used and the files do not record: "nodes" or "links"."""
         of_links = ["links"] if self.links is None and "links" in targets else []
         return [*(["nodes"] if self.nodes is None else []), *of_links]
 
 
 def exclude_trained(split: Split, graph: Data, seen: TrainedOn) -> Split:
-    """The split without anything among what it asks for that the encoder was trained on."""
+    """The same split without anything in its validation and test parts that the encoder was trained on."""
     return _other_links(_other_nodes(split, graph, seen.nodes), graph, seen.links)
 
 
 def too_few(graph: Data, split: Split, name: str) -> str | None:
-    """Why a target cannot be asked for: nothing of it in the validation or the test part is new to the encoder."""
+    """Why a target cannot be evaluated: the validation or the test part has nothing that is new to the encoder."""
     if name == "links":
         if split.val_links.size(1) and split.test_links.size(1):
             return None
-        return "too few of them are new: the encoder was trained on the others, and only new ones are asked for."
+        return "too few of them are new: the encoder was trained on the others, and only new ones are tested on."
     known = node_classes(graph, name).cpu() != UNKNOWN
     if all(bool(known[part].any()) for part in (split.val_nodes, split.test_nodes)):
         return None
-    return "it is known for too few nodes that the encoder was not trained on, and only they are asked for."
+    return "it is known for too few nodes that the encoder was not trained on, and only these are tested on."
 
 
 def _other_nodes(split: Split, graph: Data, seen: pa.Table | None) -> Split:
-    """Each node that was seen takes the place of one of its class that an attacker knows and the encoder does not.
+    """Exchange the trained nodes of the held-out parts for untrained nodes of the same class.
 
-    That is, while there are some; then it is spared.
+    A trained node for which there is no such exchange left becomes a spare node.
     """
     names = [name for name in split.targets if name != "links"]
     if seen is None or not names:
@@ -101,26 +101,26 @@ def _other_nodes(split: Split, graph: Data, seen: pa.Table | None) -> Split:
     before = torch.zeros(split.num_nodes, dtype=torch.bool)
     numbers = _numbers(graph, seen["id"])
     before[numbers[numbers >= 0]] = True
-    train, asked = split.train_nodes.clone(), torch.cat([split.test_nodes, split.val_nodes])
+    train, held_out_nodes = split.train_nodes.clone(), torch.cat([split.test_nodes, split.val_nodes])
     for number in classes[train].unique():
         new = ((classes[train] == number) & ~before[train]).nonzero().flatten()
-        old = ((classes[asked] == number) & before[asked]).nonzero().flatten()
+        old = ((classes[held_out_nodes] == number) & before[held_out_nodes]).nonzero().flatten()
         new, old = new[: len(old)], old[: len(new)]
-        train[new], asked[old] = asked[old], train[new]
-    test, val = asked.split([len(split.test_nodes), len(split.val_nodes)])
+        train[new], held_out_nodes[old] = held_out_nodes[old], train[new]
+    test, val = held_out_nodes.split([len(split.test_nodes), len(split.val_nodes)])
     return replace(
         split,
         train_nodes=train,
         val_nodes=val[~before[val]],
         test_nodes=test[~before[test]],
-        spare_nodes=torch.cat([split.spare_nodes, asked[before[asked]]]),
+        spare_nodes=torch.cat([split.spare_nodes, held_out_nodes[before[held_out_nodes]]]),
     )
 
 
 def _other_links(split: Split, graph: Data, seen: pa.Table | None) -> Split:
-    """Links that were seen are for training, and others are held out in their place, while there are some.
+    """Move the trained links to the training part, and hold out untrained links instead, as far as there are any.
 
-    Of these a third is for validation, as before. As many non-links are held out.
+    A third of the held-out links is for validation. As many non-links are held out.
     """
     if seen is None:
         return split
