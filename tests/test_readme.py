@@ -26,7 +26,7 @@ def test_the_first_example(tmp_path: Path) -> None:
     assert certificate.startswith(
         "Whoever sees only the released codes, whatever method they use, names the label of at"
     )
-    assert re.match(r"utility \d\d\.\d\d% auc; the counted rule reads", score)
+    assert re.match(r"utility \d\d\.\d\d% auc; counted rule on labels", score)
     for file in ("model.safetensors", "run.json", "audit.json"):
         assert (tmp_path / "runs" / "cora" / file).exists()
 
