@@ -307,9 +307,9 @@ def test_kept_links_are_scored_on_new_links(tables: Path, tmp_path: Path) -> Non
     made = embed(tmp_path / "run", str(tables), tmp_path / "out", device="cpu")
     assert made.z.equal(veil.transform(graph))
     assert not made.z.equal(run.z)
-    record = json.loads((made.folder / "run.json").read_text())
-    assert record["scores"] == json.loads((tmp_path / "run" / "run.json").read_text())["scores"]
-    assert record["message_edges"] == "all"
+    record = RunFolder(made.folder).record()
+    assert record.scores == RunFolder(tmp_path / "run").record().scores
+    assert record.message_edges == "all"
     controls, notes = encoder_controls(RunFolder(made.folder), *graph_of(RunFolder(made.folder), record))
     assert notes == ()
     assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
