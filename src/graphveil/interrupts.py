@@ -41,8 +41,15 @@ def block_interrupts() -> Iterator[None]:
 
     A Ctrl-C that comes meanwhile is delivered at the end of the block.
     """
+    from multiprocessing import resource_tracker  # noqa: PLC0415
+
+    from joblib.externals.loky.backend import resource_tracker as loky  # noqa: PLC0415 - slow to import
+
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
+        for tracker in (resource_tracker, loky):
+            tracker.ensure_running()  # a tracker that is started later would unblock the signal for the workers
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -213,7 +213,7 @@ def test_planted_links_add_to_the_known_links(random_graph: tuple[Data, gv.Split
     assert audit.links_excess_over_classes is not None
     assert sentence.endswith(f", {signed(audit.links_excess_over_classes)} points compared with the true classes")
     written = audit.to_dict()["with_links"]
-    assert set(written) == {"attack", "metric", "value", "ci", "excess"}
+    assert set(written) == {"attack", "metric", "chance", "value", "ci", "excess"}
     assert written["excess"]["value"] == audit.excess_with_links.value
     line = f"with the known links {audit.with_links.attack}: {audit.with_links.headline}; z adds +"
     assert line in " ".join(as_text(audit, width=400).split())
