@@ -43,21 +43,24 @@ from graphveil.veil.modules import build_modules, saved_adversary, saved_spec
 
 
 class Veil:
-    """Embeddings that are useful for `utility` and say little about `secret`.
+    """The estimator: trains embeddings z that keep the utility and hide the secrets (sections 3 and 4 of the paper).
 
-    Under `codes`, the default, every node gets one of finitely many codes, and its embedding is the row of its code.
-    What such a release can say about a secret at most is counted: see `graphveil.certify`.
+    The adversarial objectives minimise ``tradeoff * L_utility + (1 - tradeoff) * sum of the secret terms``. Under
+    `codes`, the default, every node gets one of finitely many codes, and its embedding is the row of its code. Training
+    maximises the exact information of the codes about the utility minus that about every secret, and the best possible
+    attack on the release is computed: see `graphveil.certify`.
 
     Args:
         utility: "links", "labels" or the name of a node attribute.
-        secret: likewise; or several.
+        secret: the same for the target to hide, or several names.
         encoder: "gcn", "gat", "hgcn", "package.module:Class", a class or an instance.
-        tradeoff: lambda; 1 trains for the utility alone, 0 for the secret alone; the paper's default is .5.
+        tradeoff: lambda, from 0 (keep nothing) to 1 (hide nothing); the paper's default is 0.5.
         objective: how the secret is hidden: "codes", "club", "entropy", "minimax" or "published".
-        adversary: capacity, steps and knowledge of the attacker trained along; under "codes", which has none, its
-            knowledge is the defender's.
-        recipe: sizes, rates and lengths; None takes the default of utility, encoder and objective.
-        device: "auto" takes CUDA where there is one.
+        adversary: capacity, steps and knowledge of the joint adversary. Under "codes", which has no adversary, its
+            knowledge is that of the defender.
+        recipe: sizes, rates and lengths; None for the default of utility, encoder and objective.
+        seed: decides every random number of the training.
+        device: "cpu", "cuda" or "auto", which is CUDA if there is a GPU.
     """
 
     in_channels_: int
@@ -90,16 +93,16 @@ class Veil:
 
     @property
     def trains_codes(self) -> bool:
-        """Whether the encoder's own output is read as codes."""
+        """Whether the output of the encoder is the logits of codes."""
         return self.objective == CODES and "links" not in self.secrets
 
     @property
     def distils(self) -> bool:
-        """Whether codes are made from a plain encoder's classes, because links are hidden."""
+        """Whether codes are distilled from the classes of a plain encoder, because links are hidden."""
         return self.objective == CODES and "links" in self.secrets
 
     def check_settings(self) -> None:
-        """Refuse what is wrong on any graph, before one is read; `fit` does so too."""
+        """Refuse settings that are invalid for every graph; `fit` does so too."""
         if self.objective not in OBJECTIVES:
             raise unknown("objective", self.objective, OBJECTIVES)
         if not 0 <= self.tradeoff <= 1:
@@ -112,7 +115,7 @@ class Veil:
         pick_device(self.device)
 
     def check(self, graph: Data, split: Split) -> None:
-        """Refuse settings, a graph and a split that do not go together; `fit` does so too."""
+        """Refuse invalid settings, and a graph or a split that does not match them; `fit` does so too."""
         self.check_settings()
         check_graph(graph)
         check_targets(graph, self.utility, self.secrets)
@@ -129,7 +132,7 @@ class Veil:
         checkpoint: Path | None = None,
         on_round: Callable[[Training], None] | None = None,
     ) -> "Veil":
-        """Train, and keep the state that the validation part selects.
+        """Train, and keep the state with the best score on the validation part.
 
         Args:
             graph: the graph to train on.
@@ -143,11 +146,11 @@ class Veil:
     def transform(self, graph: Data, split: Split | None = None) -> Tensor:
         """Embeddings z, (num_nodes, channels) float32 on the CPU, in the order of the graph's nodes.
 
-        Continuous ones lie on a grid, so that nothing is released below what is audited: see `graphveil.models.grid`.
+        Continuous embeddings are rounded to a grid, so that the audited values are the released ones.
 
         Args:
-            split: pass messages along the split's message edges, as in training and in `score`; without a split they
-                pass along all links of the graph.
+            graph: the graph that the veil was fitted on, or another with the same columns.
+            split: pass messages along its message edges, as in training and in `score`; None for all links.
         """
         if self.objective != CODES:
             z: Tensor = self.modules_["grid"](self.encode(graph, split))
@@ -174,10 +177,11 @@ class Veil:
     def codes(self, graph: Data, split: Split | None = None) -> Tensor:
         """The released code of each node, (num_nodes,) int64, under the objective "codes".
 
-        A node that had a code when this veil was fitted keeps it; others get one from their features and links, or, if
-        links are hidden, from their features alone.
+        A node that had a code when this veil was fitted keeps it. Other nodes get one from their features and links or,
+        if links are hidden, from their features alone.
 
         Args:
+            graph: as of `transform`.
             split: as of `transform`.
         """
         self._check_fits(graph)
@@ -187,7 +191,7 @@ class Veil:
         return known if bool((known >= 0).all()) else known.where(known >= 0, self._new_codes(graph, split))
 
     def known_codes(self, graph: Data) -> Tensor:
-        """The codes that the graph's nodes were given before, (num_nodes,); -1 for nodes that were given none."""
+        """The codes that the nodes have in this veil, (num_nodes,); -1 for nodes without one."""
         known = self.book.find(node_names(graph))
         if "origin" not in graph and digest(graph) != self.graph_digest_:
             return torch.full_like(known, -1)  # rows without ids of their own are other nodes in another graph
@@ -195,13 +199,13 @@ class Veil:
 
     @property
     def book(self) -> CodeBook:
-        """The rows of the released codes, and which node has which; of a fitted veil with the objective "codes"."""
+        """The code book: the row of each code, and the code of each node. Only the objective "codes" has one."""
         book = self.modules_["book"]
         assert isinstance(book, CodeBook)
         return book
 
     def adopt(self, graph: Data) -> int:
-        """Keep the codes of a graph's nodes for good, new nodes' too; returns how many of them had one before."""
+        """Add the codes of a graph's new nodes to the code book; returns how many nodes had a code before."""
         codes, known, names = self.codes(graph), self.known_codes(graph), node_names(graph)
         book, new = self.book, known < 0
         nodes, numbers = torch.cat([book.nodes, names[new]]), torch.cat([book.codes, codes[new]])
@@ -211,7 +215,7 @@ class Veil:
         return int((~new).sum())
 
     def unprotected(self) -> "Veil":
-        """The same encoder, to be trained for the utility alone: continuous embeddings that hide nothing."""
+        """A veil with the same encoder that trains for the utility alone: continuous embeddings, nothing hidden."""
         recipe = self.recipe
         if self.objective == CODES:
             recipe = default_recipe(self.utility, self.encoder, "club")
@@ -244,11 +248,11 @@ class Veil:
         return score(self.transform(graph, split) if z is None else z, heads, utility, secrets)
 
     def repeatable(self) -> AbstractContextManager[None]:
-        """Inside, a GPU repeats itself bit for bit if the recipe asks for it."""
+        """A context in which a GPU gives the same bits every time, if the recipe is deterministic."""
         return repeatable() if self.recipe.deterministic else nullcontext()
 
     def config(self) -> dict[str, Any]:
-        """All that decides a training besides the graph and the split, as plain values."""
+        """The settings that decide a training, besides the graph and the split, as plain values."""
         recipe = asdict(self.recipe) | {"head": spec_name(self.recipe.head)}
         head = self.adversary.head
         adversary = asdict(self.adversary) | {"head": None if head is None else spec_name(head)}
@@ -267,7 +271,8 @@ class Veil:
         """Write `model.safetensors` and `run.json` into a folder.
 
         Args:
-            results: more to write down in `run.json`, such as scores and timings.
+            folder: the folder to write.
+            results: more fields of `run.json`, such as scores and digests; see `graphveil.formats.run.RunRecord`.
         """
         self._check_fitted()
         folder = Path(folder)
@@ -292,9 +297,13 @@ class Veil:
     ) -> "Veil":
         """Read what `save` wrote.
 
+        A file never makes this program import code, so modules of your own must be given again.
+
         Args:
-            encoder, head, adversary: the modules of your own that the run was trained with. A file never makes this
-                program import code, so those must be given; the built-in ones are known by their names.
+            folder: the folder that `save` or `graphveil protect` wrote.
+            encoder: your own encoder; None for a built-in one.
+            head: your own head of the utility; None for a built-in one.
+            adversary: your own head of the adversary; None for a built-in one.
         """
         folder = Path(folder)
         try:
@@ -331,7 +340,7 @@ class Veil:
         return veil
 
     def _shapes(self) -> dict[str, Any]:
-        """What the modules are built from, besides the configuration."""
+        """The sizes that the modules are built from, besides the configuration."""
         shapes = {"in_channels": self.in_channels_, "classes": self.classes_, "codes": asdict(self.code_shape_)}
         book = [] if "book" not in self.modules_ else self.book.sizes()
         grid = self.modules_.get("grid")
@@ -339,7 +348,7 @@ class Veil:
         return shapes | {"graph_digest": self.graph_digest_, "scaling": self.scaling_, "book": book, "grid": columns}
 
     def _new_codes(self, graph: Data, split: Split | None) -> Tensor:
-        """Codes of nodes that have none yet: from features and links, or from features alone if links are hidden."""
+        """Codes of nodes without one, from features and links or, if links are hidden, from features alone."""
         if self.trains_codes:
             return self.book.merged[hard_codes(self.encode(graph, split), self.code_shape_)]
         if self.tradeoff == 1:
