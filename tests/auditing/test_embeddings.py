@@ -10,7 +10,14 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 
-from graphveil.auditing.embeddings import check_embeddings, read_embeddings, shape_flags, value_bits, whole_steps
+from graphveil.auditing.embeddings import (
+    check_embeddings,
+    read_embeddings,
+    rows_digest,
+    shape_flags,
+    value_bits,
+    whole_steps,
+)
 from graphveil.errors import GraphveilError
 
 Z = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
@@ -156,3 +163,21 @@ def test_numbers_that_float64_cannot_represent_raise_an_error() -> None:
         fine[0] += np.longdouble(2) ** -60
         with pytest.raises(GraphveilError, match="save it as float64"):
             check_embeddings(fine, 2)
+
+
+@pytest.mark.parametrize(
+    "z",
+    [
+        np.random.default_rng(0).standard_normal((50, 4)).astype(np.float32),
+        np.random.default_rng(1).standard_normal((50, 4)) * 1e-30,
+        np.random.default_rng(2).standard_normal((50, 4)) * [1e-20, 1.0, 1e200, 3.0],
+        np.random.default_rng(3).integers(-5, 2**31, (50, 4)),
+        np.array([[5e-324, 1e308], [0.0, -1e308]]),
+        np.ones((50, 4)),
+    ],
+    ids=["float32", "tiny", "uneven", "integers", "extremes", "constant"],
+)
+def test_checking_embeddings_twice_changes_no_bit(z: np.ndarray) -> None:
+    """A digest of the checked rows matches an audit with its embeddings, whether these were checked before or not."""
+    once = check_embeddings(z, len(z))
+    assert rows_digest(check_embeddings(once, len(z))) == rows_digest(once)
