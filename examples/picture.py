@@ -27,8 +27,10 @@ def main(path: Path) -> None:
     mpl.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
     figure, axes = plt.subplots(1, 3, figsize=(12, 4), width_ratios=(1, 1, 0.9), layout="constrained")
     points = draw(audits["protected"].secret, z["protected"], z["unprotected"])
-    for axis, title, side in zip(axes, veils, ("before", "after"), strict=False):
-        axis.scatter(points[side]["x"], points[side]["y"], c=points["class"], cmap="tab10", s=12, linewidths=0)
+    assert points is not None
+    assert points.before is not None
+    for axis, title, side in zip(axes, veils, (points.before, points.after), strict=False):
+        axis.scatter(side.x, side.y, c=points.classes, cmap="tab10", s=12, linewidths=0)
         axis.set(title=f"{title}: z coloured by the secret", xticks=[], yticks=[])
     kept = {title: veil.score(graph, split).utility for title, veil in veils.items()}
     draw_bars(axes[2], kept, audits)
@@ -43,7 +45,12 @@ def draw_bars(axis: Axes, kept: dict[str, float], audits: dict[str, gv.Audit]) -
         axis.bar_label(bars, fmt="%.1f")
     for i, chance in enumerate((50, 100 * next(iter(audits.values())).secret.chance)):
         axis.hlines(
-            chance, i - 0.42, i + 0.42, colors="black", linestyles="dashed", label="chance level" if i == 0 else None
+            chance,
+            i - 0.42,
+            i + 0.42,
+            colors="black",
+            linestyles="dashed",
+            label="chance level" if i == 0 else "_nolegend_",
         )
     axis.set(xticks=range(2), xticklabels=groups, ylim=(0, 112), ylabel="%", title="Cora, GCN")
     axis.legend(loc="upper right", frameon=False, ncols=3, fontsize=8)
