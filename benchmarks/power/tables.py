@@ -19,7 +19,7 @@ def leaks(lines: Lines) -> str:
     rows = []
     for (kind, n), some in sorted(_by(lines, lambda one: (one["settings"][0], one["settings"][2])).items()):
         errors = [100 * one["error"] for one in some]
-        shares = [f"{100 * np.mean([one[name] for one in some]):.0f} %" for name in ("covers", "upper")]
+        shares = [f"{100 * np.mean([one[name] for one in some]):.0f} %" for name in ("own_interval", "covers")]
         ideal = 100 * np.mean([one["shape_known"] for one in some])
         rows.append([kind, f"{n:,}", str(len(some)), f"{np.mean(errors):+.1f}", f"{ideal:+.1f}", *shares])
     head = [
@@ -28,8 +28,8 @@ def leaks(lines: Lines) -> str:
         "trials",
         "mean error, points",
         "of an attacker who knows the shape",
-        "interval covers",
-        "upper bound covers",
+        "interval of this attack covers",
+        "interval up to the bound over all attacks covers",
     ]
     return _table(head, rows)
 

@@ -42,8 +42,8 @@ def leak(kind: str, bayes: float, n: int, seed: int) -> dict[str, Any]:
     return {
         "error": headline.value - bayes,
         "shape_known": _knowing_the_shape(kind, z, y) - bayes,
-        "covers": headline.covers(bayes),
-        "upper": audit.upper >= bayes,
+        "own_interval": headline.covers(bayes),
+        "covers": headline.low <= bayes <= audit.upper,
         "attack": audit.strongest.attack,
     }
 

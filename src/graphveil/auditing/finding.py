@@ -31,7 +31,7 @@ SECOND_METRICS = {"balanced_accuracy": "balanced accuracy", "class_matched_auc":
 
 ENSEMBLE = "ensemble"
 """The name of the weighted combination of all attacks on z."""
-WEIGHT_PENALTY = 0.01
+WEIGHT_PENALTY = 0.003
 """Penalty on the squared weights of the ensemble, in nats: without it, many attacks overfit few examples."""
 
 
@@ -198,7 +198,7 @@ def ensemble(findings: Sequence[Finding]) -> list[Finding]:
     """Combine attacks with the weights that explain the validation part best (van der Laan et al., 2007).
 
     A small graph has too few examples to choose among attacks by accuracy; log-probabilities are more informative. If
-    the ensemble of a node secret is not clearly above the largest class on the validation part, it predicts that class.
+    the ensemble of a node secret is not above the largest class on the validation part, it predicts that class.
 
     Args:
         findings: the findings of one subject and one secret.
@@ -218,7 +218,7 @@ def ensemble(findings: Sequence[Finding]) -> list[Finding]:
     if isinstance(secret, LinkSecret):
         return [combined]
     share = np.bincount(secret.val.y, minlength=secret.num_classes) / len(secret.val.y)
-    if combined.validation.value > share.max() + combined.validation.half / 2:
+    if combined.validation.value > share.max():
         return [combined]
     log_share = np.log(np.maximum(share, 0.5 / len(secret.val.y)))
     constant = (np.tile(log_share, (len(part.y), 1)) for part in (secret.val, secret.test))
@@ -236,7 +236,7 @@ def _combined(findings: Sequence[Finding], parts: tuple[str, str], y: Integers) 
         for answers in (first, second)
     )
     is_nodes = first[0].ndim == 2
-    weights = combine(val, y, penalty=WEIGHT_PENALTY, aic=is_nodes)  # without weights, all scores of pairs would tie
+    weights = combine(val, y, penalty=WEIGHT_PENALTY)
     return [one if is_nodes else one[:, 1] - one[:, 0] for one in (weights(val), weights(test))]
 
 

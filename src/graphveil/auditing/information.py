@@ -86,24 +86,21 @@ def mean_log_likelihood(answers: Array, y: Integers) -> float:
     return float(log_q[np.arange(len(y)), y].mean())
 
 
-def calibrate(answers: Array, y: Integers, aic: bool = False) -> Callable[[Array], Array]:
+def calibrate(answers: Array, y: Integers) -> Callable[[Array], Array]:
     """Correct the confidence of answers: log q = a * answers + b, with one b per class, fitted on these examples.
 
     Args:
         answers: log-probabilities, (n, classes), or log-odds of a link, (n,).
         y: classes, (n,).
-        aic: see `combine`.
 
     Returns:
         A function from answers to log-probabilities, (n, classes).
     """
-    combination = combine([answers], y, min_slope=-np.inf, aic=aic)
+    combination = combine([answers], y, min_slope=-np.inf)
     return lambda others: combination([others])
 
 
-def combine(
-    answers: Sequence[Array], y: Integers, min_slope: float = 0.0, penalty: float = 0.0, aic: bool = False
-) -> "Combination":
+def combine(answers: Sequence[Array], y: Integers, min_slope: float = 0.0, penalty: float = 0.0) -> "Combination":
     """Fit log q = sum over attacks of a * answers, + b per class, by maximum likelihood.
 
     Args:
@@ -111,7 +108,6 @@ def combine(
         y: classes, (n,).
         min_slope: lower bound on each a.
         penalty: the penalty on the square of each a, in nats.
-        aic: set every a to 0 if the log-likelihood gains less than one nat per attack in use (Akaike, 1974).
     """
     columns = [_two_columns(one) for one in answers]
     scale = np.array([max(float(one.std()), 1e-12) for one in columns])
@@ -132,11 +128,6 @@ def combine(
 
     bounds = [(min_slope, np.inf)] * count + [(-np.inf, np.inf)] * classes
     fitted = minimize(loss, np.zeros(count + classes), jac=True, method="L-BFGS-B", bounds=bounds).x
-    if aic:
-        share = (np.bincount(y, minlength=classes) + 1) / (len(y) + classes)
-        prior = np.concatenate([np.zeros(count), np.log(share)])
-        before, after = (loss(one)[0] - penalties @ one**2 for one in (prior, fitted))
-        fitted = fitted if len(y) * (before - after) > np.count_nonzero(fitted[:count]) else prior
     return Combination(fitted[:count] / scale, fitted[count:], 1 / (len(y) + 2))
 
 

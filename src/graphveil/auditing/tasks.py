@@ -74,7 +74,7 @@ class Task:
             started = time.perf_counter()
             answers = check_answers(self._attack(secret, seed), self.attack, secret)
             if isinstance(secret, NodeSecret) and "secrets" in needs:
-                calibrated = calibrate(answers.val, secret.val.y, aic=True)
+                calibrated = calibrate(answers.val, secret.val.y)
                 answers = Answers(calibrated(answers.val), calibrated(answers.test))
             seconds = time.perf_counter() - started
             if cache is not None:
