@@ -24,6 +24,7 @@ from graphveil.cli.shared import (
     show_table,
 )
 from graphveil.errors import GraphveilError
+from graphveil.target import Target
 
 if TYPE_CHECKING:
     from graphveil.data.origin import ReadOptions
@@ -131,7 +132,7 @@ def sweep(
     Several secrets are hidden at once. Each of them has its own audit, table and curves.
     """
     from graphveil.data import check_targets, digest
-    from graphveil.data.splits.split import default_message_edges, draw_split
+    from graphveil.data.splits.split import draw_split
     from graphveil.experiments import spec
     from graphveil.experiments.reproduce import Selection, check_folder
 
@@ -149,7 +150,7 @@ def sweep(
         source = spec.Source(opened.name, json.dumps(asdict(opened.reading)), digest(opened.graph))
         experiment = replace(experiment, source=source)
     check_targets(opened.graph, utility, secrets)  # before any worker starts
-    draw_split(kind, opened.graph, 0, default_message_edges(utility), (utility, *secrets))
+    draw_split(kind, opened.graph, 0, Target.of(utility).message_edges, (utility, *secrets))
     selection = Selection(seeds=seeds, rounds=rounds)
     _, failures = run_experiments({"sweep": experiment}, selection, out, jobs, device, reaudit)
     exit_if_failed(failures)

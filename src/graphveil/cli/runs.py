@@ -25,6 +25,7 @@ from graphveil.cli.shared import (
     warn_if_utility_is_lost,
 )
 from graphveil.errors import GraphveilError
+from graphveil.target import Target
 
 if TYPE_CHECKING:
     from graphveil.data.origin import ReadOptions
@@ -88,7 +89,7 @@ def protect(
 
     A run that was interrupted or killed continues with --resume, and gives the same result as an uninterrupted one.
     """
-    from graphveil.data.splits.split import default_message_edges, draw_split
+    from graphveil.data.splits.split import draw_split
     from graphveil.progress import show_rounds
     from graphveil.runs.folder import RunFolder
     from graphveil.runs.protect import protect as run_protect
@@ -111,7 +112,7 @@ def protect(
     )
     veil.check_settings()
     opened = open_and_show(graph, reading, root, (utility, *secrets), secrets)
-    edges, kind = message_edges or default_message_edges(utility), split or opened.default_split
+    edges, kind = message_edges or Target.of(utility).message_edges, split or opened.default_split
     parts = draw_split(kind, opened.graph, seed, edges, (utility, *secrets))
     try:
         with show_rounds(console, opened.title) as on_round:

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from graphveil.data.origin import Origin
 from graphveil.data.sentences import list_names
 from graphveil.errors import GraphveilError
+from graphveil.target import without_links
 
 UNKNOWN = -1
 """The code of an unknown label or attribute; it is never a class."""
@@ -123,7 +124,7 @@ def check_targets(graph: Data, utility: str, secrets: Sequence[str]) -> None:
         raise GraphveilError(f"utility and secret are both {utility!r}: what is kept cannot be hidden.")
     if len(set(secrets)) < len(secrets):
         raise GraphveilError(f"a secret is named twice among {', '.join(secrets)}: name each once.")
-    targets = {name: node_classes(graph, name) for name in (utility, *secrets) if name != "links"}
+    targets = {name: node_classes(graph, name) for name in without_links((utility, *secrets))}
     for (first, classes), (second, other) in combinations(targets.items(), 2):
         if classes.equal(other):
             raise GraphveilError(f"{first!r} and {second!r} are the same classes of the same nodes: name one of them.")

@@ -28,8 +28,9 @@ from graphveil.data.readers.text import MISSING
 from graphveil.data.sentences import list_names, plural
 from graphveil.data.sparse import identity
 from graphveil.errors import GraphveilError, shortened
+from graphveil.target import BUILT_IN
 
-RESERVED = ("x", "y", "edge_index", "num_nodes", "origin", "links", "labels")
+RESERVED = ("x", "y", "edge_index", "num_nodes", "origin", *BUILT_IN)
 """Names of parts of a graph, which no attribute may have."""
 
 LABEL_NAMES = ("label", "labels", "y", "class", "classes", "category", "target")
