@@ -21,6 +21,7 @@ from graphveil.codes.tables import link_cells, weighted_counts
 from graphveil.data import UNKNOWN, Split, check_graph, node_classes
 from graphveil.data.graph import encode_pairs, undirected_pairs
 from graphveil.errors import GraphveilError
+from graphveil.target import Target
 
 NODES_PER_CODE = 5
 """A certificate needs at least this many nodes per distinct row, on average."""
@@ -122,7 +123,7 @@ def _obstacle(codes: Integers, graph: Data, secret: str) -> str | None:
             f" {NODES_PER_CODE} nodes per distinct row on average. Release codes, or use gv.audit, which attacks"
             " embeddings of any kind."
         )
-    return None if secret == "links" else _class_obstacle(count, graph, secret)
+    return None if Target.of(secret).is_links else _class_obstacle(count, graph, secret)
 
 
 def _class_obstacle(count: int, graph: Data, secret: str) -> str | None:
@@ -140,7 +141,7 @@ def _class_obstacle(count: int, graph: Data, secret: str) -> str | None:
 
 def _certificate(codes: Integers, graph: Data, split: Split, secret: str, classes: str) -> Certificate:
     pairs = undirected_pairs(graph.edge_index.cpu())
-    if secret == "links":
+    if Target.of(secret).is_links:
         key = "y" if classes == "labels" else classes
         y = node_classes(graph, classes).cpu().numpy() if key in graph else None
         test_links = torch.searchsorted(encode_pairs(pairs), encode_pairs(split.test_links.cpu()))

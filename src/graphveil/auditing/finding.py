@@ -23,11 +23,7 @@ from graphveil.auditing.metrics import (
 from graphveil.auditing.secret import LinkSecret, Queries, Secret
 from graphveil.formats import Interval
 from graphveil.formats import audit as formats
-
-METRICS = {"accuracy": "accuracy", "auc": "AUC"}
-"""The metric of the headline, as people read it."""
-SECOND_METRICS = {"balanced_accuracy": "balanced accuracy", "class_matched_auc": "class-matched AUC"}
-"""The second metric of a node secret and of a link secret."""
+from graphveil.target import Metric
 
 ENSEMBLE = "ensemble"
 """The name of the weighted combination of all attacks on z."""
@@ -56,9 +52,9 @@ class Finding:
     seconds: float
 
     @property
-    def metric(self) -> formats.Metric:
-        """The metric of the headline: "auc" for links, otherwise "accuracy"."""
-        return "auc" if isinstance(self.secret, LinkSecret) else "accuracy"
+    def metric(self) -> Metric:
+        """The metric of the headline."""
+        return self.secret.target.metric
 
     @cached_property
     def headline(self) -> Interval:
@@ -108,6 +104,11 @@ class Finding:
         if not isinstance(self.secret, LinkSecret) or self.secret.matched is None or self.answers.matched_val is None:
             return None
         return auc(self.answers.matched_val, self.secret.matched.val.y, self.secret.matched.val.index)
+
+    @property
+    def second(self) -> Interval | None:
+        """The second metric: the class-matched AUC of a link secret, the balanced accuracy of a node secret."""
+        return self.matched if self.secret.target.is_links else self.balanced
 
     @cached_property
     def metrics(self) -> dict[str, Interval]:

@@ -31,6 +31,7 @@ from graphveil.formats import Interval
 from graphveil.formats import audit as formats
 from graphveil.formats.audit import AuditRecord, Flag, Further, Map, Origin, Verdict
 from graphveil.formats.store import write_sealed
+from graphveil.target import CHANCE_AUC, Target
 
 NO_ORIGIN = Origin(panel="full", seed=0, split="", embeddings="", graphveil="")
 """Of an audit that was not made by `graphveil.audit`."""
@@ -215,7 +216,7 @@ class Audit:
     @property
     def keeps_classes(self) -> bool:
         """Whether the utility is a class of the nodes."""
-        return self.context.utility is not None and self.context.utility.name != "links"
+        return self.context.utility is not None and not Target.of(self.context.utility.name).is_links
 
     @cached_property
     def floor(self) -> Interval | None:
@@ -276,7 +277,9 @@ class Audit:
             balanced=_further(
                 balanced, None if balanced is None else balanced.balanced, self.balanced_chance, "balanced_accuracy"
             ),
-            class_matched=_further(matched, None if matched is None else matched.matched, 0.5, "class_matched_auc"),
+            class_matched=_further(
+                matched, None if matched is None else matched.matched, CHANCE_AUC, "class_matched_auc"
+            ),
             with_public_graph=self._with_more(self.with_graph, self.excess_with_graph),
             with_features=self._with_more(self.with_features, self.excess_with_features),
             with_links=self._with_more(self.with_links, self.excess_with_links),

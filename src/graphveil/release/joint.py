@@ -24,6 +24,7 @@ from graphveil.release.codes import Integers, codes_of
 from graphveil.release.ledger import NodeCodes, Released, node_hashes, read_ledger
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.graphs import graph_of
+from graphveil.target import Target
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,9 @@ def joint_certificates(run: Path, codes: NodeCodes, earlier: Sequence[Released],
     certificates = dict[str, Certified]()
     for secret in record.config.secrets:
         counted = (
-            _link_certificate(part, record.config.utility) if secret == "links" else _class_certificate(part, secret)
+            _link_certificate(part, record.config.utility)
+            if Target.of(secret).is_links
+            else _class_certificate(part, secret)
         )
         if counted is not None:
             certificates[secret] = certified(counted)
