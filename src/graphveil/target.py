@@ -65,6 +65,11 @@ class Target:
         return METRIC_NAMES[self.metric]
 
     @property
+    def key(self) -> str:
+        """The key of PyG's `Data` under which a graph has the classes."""
+        return "y" if self.name == LABELS else self.name
+
+    @property
     def matched_by(self) -> str:
         """The class by which links are matched if this is the utility: its own, or the labels if it is links."""
         return LABELS if self.is_links else self.name

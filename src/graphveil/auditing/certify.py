@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from graphveil.auditing.embeddings import check_embeddings, exact
 from graphveil.auditing.metrics import Integers
-from graphveil.auditing.secret import LinkSecret, Queries, Secret
+from graphveil.auditing.secret import LinkSecret, Queries, Secret, matching_classes
 from graphveil.codes import Certificate, class_certificate, class_table, distinct_codes, link_certificate
 from graphveil.codes.classes import MAX_CELLS
 from graphveil.codes.measures import best_accuracy, best_auc, best_balanced_accuracy
@@ -142,8 +142,7 @@ def _class_obstacle(count: int, graph: Data, secret: str) -> str | None:
 def _certificate(codes: Integers, graph: Data, split: Split, secret: str, classes: str) -> Certificate:
     pairs = undirected_pairs(graph.edge_index.cpu())
     if Target.of(secret).is_links:
-        key = "y" if classes == "labels" else classes
-        y = node_classes(graph, classes).cpu().numpy() if key in graph else None
+        y = matching_classes(graph, classes)
         test_links = torch.searchsorted(encode_pairs(pairs), encode_pairs(split.test_links.cpu()))
         return link_certificate(codes, pairs.numpy(), y, calibration=test_links.numpy())
     return class_certificate(

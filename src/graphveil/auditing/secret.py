@@ -235,8 +235,7 @@ def link_secret(graph: Data, split: Split, seed: int, classes: str = "labels") -
     val, test = (
         _pairs(part(f"{name}_links", MAX_QUERIES), part(f"{name}_nonlinks", MAX_QUERIES)) for name in ("val", "test")
     )
-    key = "y" if classes == "labels" else classes
-    y = node_classes(graph, classes).cpu().numpy() if key in graph else None
+    y = matching_classes(graph, classes)
     taken = torch.cat([split.taken_pairs, encode_pairs(nonlinks)]).sort(stable=True).values
     return LinkSecret(
         num_nodes=split.num_nodes,
@@ -248,6 +247,11 @@ def link_secret(graph: Data, split: Split, seed: int, classes: str = "labels") -
         labels=None if y is None else _known_labels(split, y, notes, seed),
         notes=tuple(notes),
     )
+
+
+def matching_classes(graph: Data, name: str) -> Integers | None:
+    """The classes that links are matched by, (num_nodes,), -1 where unknown; None if the graph does not have them."""
+    return node_classes(graph, name).cpu().numpy() if Target.of(name).key in graph else None
 
 
 def _matched(

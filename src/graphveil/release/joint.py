@@ -14,6 +14,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.auditing.certify import degree_thirds
+from graphveil.auditing.secret import matching_classes
 from graphveil.codes import Certificate, class_certificate, joint, link_certificate
 from graphveil.data import UNKNOWN, Split, node_classes
 from graphveil.data.graph import encode_pairs, undirected_pairs
@@ -142,11 +143,10 @@ def _link_certificate(part: _Part, utility: str) -> Certificate | None:
     if not among.any() or 2 * among.sum() == len(part.nodes) * (len(part.nodes) - 1):
         return None
     test = torch.isin(encode_pairs(pairs), encode_pairs(part.split.test_links.cpu())).numpy()[among]
-    known = ("y" if utility == "labels" else utility) in part.graph
-    y = node_classes(part.graph, utility).cpu().numpy()[part.nodes] if known else None
+    y = matching_classes(part.graph, utility)
     return link_certificate(
         part.codes,
         place[pairs.numpy()[:, among]],
-        y,
+        None if y is None else y[part.nodes],
         calibration=np.flatnonzero(test & part.held_out),  # with too few links there is no statement about other nodes
     )

@@ -24,8 +24,8 @@ from torch_geometric.data import Data
 from graphveil.data.graph import (
     UNKNOWN,
     both_directions,
+    class_targets,
     encode_pairs,
-    node_attributes,
     node_classes,
     undirected_pairs,
 )
@@ -204,8 +204,7 @@ def targets_of(graph: Data, secret: str) -> Sequence[str]:
     """
     if not Target.of(secret).is_links:
         return (secret,)
-    names = [*(["labels"] if "y" in graph else []), *node_attributes(graph)]
-    return next(((name,) for name in names if _has_classes(graph, name)), (LINKS,))
+    return next(((name,) for name in class_targets(graph) if _has_classes(graph, name)), (LINKS,))
 
 
 def draw_split(kind: str, graph: Data, seed: int, message_edges: str, targets: Sequence[str]) -> Split:
