@@ -19,6 +19,7 @@ from graphveil.cli.shared import (
     UtilityName,
     app,
     console,
+    exit_on_interrupt,
     fail,
     report_results,
     show_table,
@@ -173,13 +174,11 @@ def run_experiments(
     for name, experiment in chosen.items():
         if (sentence := missing_extra(experiment.peers)) is not None:
             console.print(f"{name}: {sentence}", markup=False)
-        try:
-            with show_cells(console, name) as on_done:
-                rows, failed = run_experiment(
-                    name, experiment, selection, out, jobs or os.cpu_count() or 1, device, on_done, reaudit
-                )
-        except KeyboardInterrupt:
-            fail(f"interrupted; run the same command again to continue in {out}.", code=130)
+        how_to_continue = f"run the same command again to continue in {out}."
+        with exit_on_interrupt(how_to_continue), show_cells(console, name) as on_done:
+            rows, failed = run_experiment(
+                name, experiment, selection, out, jobs or os.cpu_count() or 1, device, on_done, reaudit
+            )
         tables[name] = rows
         show_table(experiment.title, *brief(rows))
         for cell, fault in failed:
