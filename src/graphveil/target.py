@@ -35,7 +35,7 @@ class Target:
         metric: The metric of predictions and attacks.
         second: What the second metric is: class-matched or balanced.
         examples: What encoders are trained on.
-        queries: What an attack is asked about.
+        queries: What an attack predicts the secret of.
         recipe: The kind of recipe if it is the utility.
         adversary: The default head of its adversary.
         message_edges: The links that messages pass along by default if it is the utility. If links are the utility,
