@@ -67,7 +67,7 @@ class Finding:
         return self._headline_metric(self.answers.val, self.secret.val)
 
     def _headline_metric(self, answers: Array, queries: Queries) -> Interval:
-        if isinstance(self.secret, LinkSecret):
+        if self.secret.target.is_links:
             return auc(answers, queries.y, queries.index)
         return accuracy(answers, queries.y)
 
@@ -140,7 +140,7 @@ class Finding:
     def influence(self) -> Array:
         """The influence of each test example on the headline, (n,)."""
         y = self.secret.test.y
-        if isinstance(self.secret, LinkSecret):
+        if self.secret.target.is_links:
             return placements(self.answers.test, y)[1]
         correct = (self.answers.test.argmax(axis=1) == y).astype(np.float64)
         influence: Array = (correct - correct.mean()) / len(y)
@@ -149,7 +149,7 @@ class Finding:
     def minus(self, other: "Finding") -> Interval:
         """The accuracy or AUC of this attack minus that of another attack on the same test examples."""
         y = self.secret.test.y
-        if isinstance(self.secret, LinkSecret):
+        if self.secret.target.is_links:
             return auc_difference(self.answers.test, other.answers.test, y, self.secret.test.index)
         correct = [(finding.answers.test.argmax(axis=1) == y).astype(np.float64) for finding in (self, other)]
         return mean(correct[0] - correct[1])

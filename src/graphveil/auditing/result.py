@@ -83,13 +83,13 @@ class Audit:
     def upper(self) -> float:
         """The upper bound over all attacks on z alone, with 97.5 % confidence; a limit is compared with it."""
         findings = self.on_z_alone
-        index = self.secret.test.index if isinstance(self.secret, LinkSecret) else None
+        index = self.secret.test.index if self.secret.target.is_links else None
         return upper_bound_over_all([one.headline for one in findings], [one.influence for one in findings], index)
 
     @cached_property
     def most_balanced(self) -> Finding | None:
         """The attack with the best balanced accuracy on the validation part; None for a link secret."""
-        if isinstance(self.secret, LinkSecret):
+        if self.secret.target.is_links:
             return None
         return max(fully_informed(self.on_z_alone), key=lambda finding: finding.balanced_validation.value)
 
@@ -119,7 +119,7 @@ class Audit:
         best = max(
             fully_informed(self.on_z_alone), key=lambda one: mean_log_likelihood(one.answers.val, one.secret.val.y)
         )
-        pairs = self.secret.test.index if isinstance(self.secret, LinkSecret) else None
+        pairs = self.secret.test.index if self.secret.target.is_links else None
         val = best.answers.val, best.secret.val.y
         return information(best.answers.test, self.secret.test.y, val, pairs)
 
