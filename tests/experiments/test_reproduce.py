@@ -29,11 +29,12 @@ from graphveil.experiments.cell_embeddings import Trained, read_kept, train
 from graphveil.experiments.cells import Cell, finish, read_result, summary
 from graphveil.experiments.render import brief, comma_separated, latex, markdown
 from graphveil.experiments.reproduce import Selection, batches, cells, run_cell, run_experiment, run_missing, select
-from graphveil.experiments.spec import NAMES, Experiment, load_experiment, papers_attacker, parse
+from graphveil.experiments.spec import NAMES, Experiment, load_experiment, parse
 from graphveil.experiments.table1 import table1
 from graphveil.experiments.tables import Row, over_seeds
 from graphveil.formats import Interval
 from graphveil.formats.experiment import CertifiedCell, Curves
+from graphveil.target import Target
 from graphveil.veil import code_books, estimator, fitting
 from tests.experiments.made import PLAIN, write_result
 from tests.forked import processes_of_group
@@ -73,7 +74,7 @@ def test_every_experiment_runs_one_round_on_a_small_graph(name: str, tmp_path: P
             assert result is not None
             assert list(result.secrets) == experiment.secrets
             for secret, found in result.secrets.items():
-                assert variant != "unprotected" or papers_attacker(secret) in found.attacks
+                assert variant != "unprotected" or Target.of(secret).papers_attacker in found.attacks
                 assert found.with_features is None, "the quick panel has no attackers with features"
                 assert found.certificate is None or variant in ("codes", "matched")
 
@@ -398,7 +399,7 @@ def made_up(secret: str, utility: float, joint: float, fresh: float) -> dict[str
         "floor": None,
         "history": {"adversary": [0.3], "probe": [None]},
         "map": None,
-        "attacks": {papers_attacker(secret): fresh - 0.01},
+        "attacks": {Target.of(secret).papers_attacker: fresh - 0.01},
         "chance": 0.3,
         "class_matched": 0.9,
         "balanced": 0.2,

@@ -8,7 +8,7 @@ from graphveil.data import Split, generate
 from graphveil.data.datasets.synthetic import GraphSpec
 from graphveil.randomness import Noise
 from graphveil.training.probe import MAX_EXAMPLES, Draws, probe
-from graphveil.training.targets import Examples, Links, NodeClasses, Target, auc, secret_target
+from graphveil.training.targets import Examples, LearnedTarget, Links, NodeClasses, auc, secret_target
 
 CPU = torch.device("cpu")
 
@@ -26,11 +26,11 @@ def draws(seed: int = 0, step: int = 0) -> Draws:
     return Draws(Noise([seed], "examples", 9, clock), Noise([seed], "projections", 9, clock))
 
 
-def train(target: Target) -> Examples:
+def train(target: LearnedTarget) -> Examples:
     return target.train(Noise([0], "train", 1, torch.tensor([0])))
 
 
-def embedding(target: Target, secret: bool, channels: int = 6, seed: int = 0) -> Tensor:
+def embedding(target: LearnedTarget, secret: bool, channels: int = 6, seed: int = 0) -> Tensor:
     """Noise, with the class in a corner of it on request."""
     z = torch.randn(1500, channels, generator=torch.Generator().manual_seed(seed))
     if secret:
@@ -39,7 +39,7 @@ def embedding(target: Target, secret: bool, channels: int = 6, seed: int = 0) ->
     return z
 
 
-def read(target: Target, z: Tensor) -> float:
+def read(target: LearnedTarget, z: Tensor) -> float:
     return float(probe(target, z, train(target), target.val, draws()))
 
 

@@ -195,7 +195,7 @@ def check_answers(answers: Answers, attack: Attack, secret: Secret) -> Answers:
         parts |= {"matched_val": secret.matched.val, "matched_test": secret.matched.test}
     for name, queries in parts.items():
         given = np.asarray(getattr(answers, name))
-        expected = (len(queries.y),) if secret.name == "links" else (len(queries.y), secret.num_classes)
+        expected = (len(queries.y),) if secret.target.is_links else (len(queries.y), secret.num_classes)
         if given.shape != expected or given.dtype.kind != "f" or not np.isfinite(given).all():
             raise GraphveilError(
                 f"attack {attack.name!r} answered {name} with {given.dtype} of shape {given.shape}:"

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from graphveil.auditing.embeddings import check_embeddings, exact
 from graphveil.auditing.metrics import Integers
-from graphveil.auditing.secret import LinkSecret, Queries, Secret
+from graphveil.auditing.secret import LinkSecret, Queries, Secret, matching_classes
 from graphveil.codes import Certificate, class_certificate, class_table, distinct_codes, link_certificate
 from graphveil.codes.classes import MAX_CELLS
 from graphveil.codes.measures import best_accuracy, best_auc, best_balanced_accuracy
@@ -21,6 +21,7 @@ from graphveil.codes.tables import link_cells, weighted_counts
 from graphveil.data import UNKNOWN, Split, check_graph, node_classes
 from graphveil.data.graph import encode_pairs, undirected_pairs
 from graphveil.errors import GraphveilError
+from graphveil.target import Target
 
 NODES_PER_CODE = 5
 """A certificate needs at least this many nodes per distinct row, on average."""
@@ -122,7 +123,7 @@ def _obstacle(codes: Integers, graph: Data, secret: str) -> str | None:
             f" {NODES_PER_CODE} nodes per distinct row on average. Release codes, or use gv.audit, which attacks"
             " embeddings of any kind."
         )
-    return None if secret == "links" else _class_obstacle(count, graph, secret)
+    return None if Target.of(secret).is_links else _class_obstacle(count, graph, secret)
 
 
 def _class_obstacle(count: int, graph: Data, secret: str) -> str | None:
@@ -140,9 +141,8 @@ def _class_obstacle(count: int, graph: Data, secret: str) -> str | None:
 
 def _certificate(codes: Integers, graph: Data, split: Split, secret: str, classes: str) -> Certificate:
     pairs = undirected_pairs(graph.edge_index.cpu())
-    if secret == "links":
-        key = "y" if classes == "labels" else classes
-        y = node_classes(graph, classes).cpu().numpy() if key in graph else None
+    if Target.of(secret).is_links:
+        y = matching_classes(graph, classes)
         test_links = torch.searchsorted(encode_pairs(pairs), encode_pairs(split.test_links.cpu()))
         return link_certificate(codes, pairs.numpy(), y, calibration=test_links.numpy())
     return class_certificate(

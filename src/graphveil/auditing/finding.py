@@ -23,11 +23,7 @@ from graphveil.auditing.metrics import (
 from graphveil.auditing.secret import LinkSecret, Queries, Secret
 from graphveil.formats import Interval
 from graphveil.formats import audit as formats
-
-METRICS = {"accuracy": "accuracy", "auc": "AUC"}
-"""The metric of the headline, as people read it."""
-SECOND_METRICS = {"balanced_accuracy": "balanced accuracy", "class_matched_auc": "class-matched AUC"}
-"""The second metric of a node secret and of a link secret."""
+from graphveil.target import Metric
 
 ENSEMBLE = "ensemble"
 """The name of the weighted combination of all attacks on z."""
@@ -56,9 +52,9 @@ class Finding:
     seconds: float
 
     @property
-    def metric(self) -> formats.Metric:
-        """The metric of the headline: "auc" for links, otherwise "accuracy"."""
-        return "auc" if isinstance(self.secret, LinkSecret) else "accuracy"
+    def metric(self) -> Metric:
+        """The metric of the headline."""
+        return self.secret.target.metric
 
     @cached_property
     def headline(self) -> Interval:
@@ -71,7 +67,7 @@ class Finding:
         return self._headline_metric(self.answers.val, self.secret.val)
 
     def _headline_metric(self, answers: Array, queries: Queries) -> Interval:
-        if isinstance(self.secret, LinkSecret):
+        if self.secret.target.is_links:
             return auc(answers, queries.y, queries.index)
         return accuracy(answers, queries.y)
 
@@ -109,6 +105,11 @@ class Finding:
             return None
         return auc(self.answers.matched_val, self.secret.matched.val.y, self.secret.matched.val.index)
 
+    @property
+    def second(self) -> Interval | None:
+        """The second metric: the class-matched AUC of a link secret, the balanced accuracy of a node secret."""
+        return self.matched if self.secret.target.is_links else self.balanced
+
     @cached_property
     def metrics(self) -> dict[str, Interval]:
         """All metrics on the test part, by name."""
@@ -139,7 +140,7 @@ class Finding:
     def influence(self) -> Array:
         """The influence of each test example on the headline, (n,)."""
         y = self.secret.test.y
-        if isinstance(self.secret, LinkSecret):
+        if self.secret.target.is_links:
             return placements(self.answers.test, y)[1]
         correct = (self.answers.test.argmax(axis=1) == y).astype(np.float64)
         influence: Array = (correct - correct.mean()) / len(y)
@@ -148,7 +149,7 @@ class Finding:
     def minus(self, other: "Finding") -> Interval:
         """The accuracy or AUC of this attack minus that of another attack on the same test examples."""
         y = self.secret.test.y
-        if isinstance(self.secret, LinkSecret):
+        if self.secret.target.is_links:
             return auc_difference(self.answers.test, other.answers.test, y, self.secret.test.index)
         correct = [(finding.answers.test.argmax(axis=1) == y).astype(np.float64) for finding in (self, other)]
         return mean(correct[0] - correct[1])

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphveil.auditing.finding import METRICS, SECOND_METRICS
 from graphveil.formats.audit import Flag
+from graphveil.target import CHANCE_AUC, METRIC_NAMES
 
 if TYPE_CHECKING:
     from graphveil.auditing.result import Audit
@@ -30,12 +30,12 @@ def audit_flags(audit: "Audit") -> tuple[Flag, ...]:
 
 
 def _collapse(audit: "Audit") -> list[Flag]:
-    flags, is_auc = [], audit.strongest.metric == "auc"
+    flags, of_links = [], audit.secret.target.is_links
     if all(finding.constant for finding in audit.findings):
         flags.append(Flag("constant prediction", "every attack gives every example the same answer"))
-    if is_auc and audit.strongest.headline.value == 0.5:
+    if of_links and audit.strongest.headline.value == CHANCE_AUC:
         flags.append(Flag("AUC of exactly .5", "all scores of the strongest attack are tied, a sign of collapse"))
-    if is_auc and audit.context.joint == 0.5:
+    if of_links and audit.context.joint == CHANCE_AUC:
         flags.append(Flag("joint AUC of exactly .5", "the joint adversary has collapsed"))
     return flags
 
@@ -74,7 +74,7 @@ def _above_certificate(audit: "Audit") -> list[Flag]:
         findings = [one for one in audit.findings if one.on_z_alone and metric in one.metrics]
         best = max(findings, key=lambda one: one.metrics[metric].value, default=None)
         if best is not None and (value := best.metrics[metric].value) > limit + TOLERANCE:
-            name = (METRICS | SECOND_METRICS)[metric]
+            name = METRIC_NAMES[metric]
             flags.append(
                 Flag(
                     "attack above certificate",

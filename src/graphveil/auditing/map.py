@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.manifold import TSNE
 
 from graphveil.auditing.attacks import standardised
-from graphveil.auditing.secret import LinkSecret, Secret
+from graphveil.auditing.secret import Secret
 from graphveil.formats.audit import Map, Plane
 
 POINTS, FEWEST = 300, 5
@@ -27,10 +27,9 @@ def draw(secret: Secret, z: np.ndarray, before: np.ndarray | None = None, seed: 
     if len(secret.test.y) < FEWEST:
         return None
     chosen = np.random.default_rng(seed).permutation(len(secret.test.y))[:POINTS]
-    is_pairs = isinstance(secret, LinkSecret)
     y = secret.test.y[chosen]
     return Map(
-        of="pairs" if is_pairs else "nodes",
+        of=secret.target.queries,
         before=None if before is None else _plane(_view(secret, before, chosen), seed),
         after=_plane(_view(secret, z, chosen), seed),
         classes=tuple(y.tolist()),
@@ -40,7 +39,7 @@ def draw(secret: Secret, z: np.ndarray, before: np.ndarray | None = None, seed: 
 
 def _view(secret: Secret, z: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     index = secret.test.index[..., chosen]
-    if not isinstance(secret, LinkSecret):
+    if not secret.target.is_links:
         return z[index]
     a, b = z[index[0]], z[index[1]]
     return np.concatenate([np.abs(a - b), a * b], axis=1)

@@ -26,6 +26,7 @@ from graphveil.auditing.tasks import Effort, Task, run
 from graphveil.data import Split, check_graph, digest
 from graphveil.errors import GraphveilError, unknown
 from graphveil.formats.audit import Origin
+from graphveil.target import LABELS, Target
 
 EXAMPLES_PER_CELL = 50
 """With this many known examples per cell of the table of distinct rows, the quick panel runs no learners on z."""
@@ -112,7 +113,7 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is give
         certificate=certificate,
         limits={} if certificate is None else limits_on_test(codes, attacked),
         map=None if attacks == "quick" else draw(attacked, rows, others.get("unprotected encoder"), seed),
-        partitions=partitions(graph, attacked, _matched_by(context) if secret == "links" else secret, by),
+        partitions=partitions(graph, attacked, _matched_by(context) if attacked.target.is_links else secret, by),
     )
 
 
@@ -126,15 +127,14 @@ def resolve_secret(name: str, graph: Data, split: Split, seed: int, context: Con
         seed: the seed of the samples.
         context: links are matched by the classes that the utility keeps; by the labels if it keeps links.
     """
-    if name != "links":
+    if not Target.of(name).is_links:
         return node_secret(graph, split, name, seed)
     return link_secret(graph, split, seed, _matched_by(context))
 
 
 def _matched_by(context: Context) -> str:
     """The node attribute of class-matched pairs."""
-    utility = context.utility.name if context.utility is not None else "links"
-    return "labels" if utility == "links" else utility
+    return LABELS if context.utility is None else Target.of(context.utility.name).matched_by
 
 
 def resolve_panel(attacks: str | Sequence[Any] | None, secret: Secret) -> list[Attack]:

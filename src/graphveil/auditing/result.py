@@ -31,6 +31,7 @@ from graphveil.formats import Interval
 from graphveil.formats import audit as formats
 from graphveil.formats.audit import AuditRecord, Flag, Further, Map, Origin, Verdict
 from graphveil.formats.store import write_sealed
+from graphveil.target import CHANCE_AUC, Target
 
 NO_ORIGIN = Origin(panel="full", seed=0, split="", embeddings="", graphveil="")
 """Of an audit that was not made by `graphveil.audit`."""
@@ -82,13 +83,13 @@ class Audit:
     def upper(self) -> float:
         """The upper bound over all attacks on z alone, with 97.5 % confidence; a limit is compared with it."""
         findings = self.on_z_alone
-        index = self.secret.test.index if isinstance(self.secret, LinkSecret) else None
+        index = self.secret.test.index if self.secret.target.is_links else None
         return upper_bound_over_all([one.headline for one in findings], [one.influence for one in findings], index)
 
     @cached_property
     def most_balanced(self) -> Finding | None:
         """The attack with the best balanced accuracy on the validation part; None for a link secret."""
-        if isinstance(self.secret, LinkSecret):
+        if self.secret.target.is_links:
             return None
         return max(fully_informed(self.on_z_alone), key=lambda finding: finding.balanced_validation.value)
 
@@ -118,7 +119,7 @@ class Audit:
         best = max(
             fully_informed(self.on_z_alone), key=lambda one: mean_log_likelihood(one.answers.val, one.secret.val.y)
         )
-        pairs = self.secret.test.index if isinstance(self.secret, LinkSecret) else None
+        pairs = self.secret.test.index if self.secret.target.is_links else None
         val = best.answers.val, best.secret.val.y
         return information(best.answers.test, self.secret.test.y, val, pairs)
 
@@ -215,7 +216,7 @@ class Audit:
     @property
     def keeps_classes(self) -> bool:
         """Whether the utility is a class of the nodes."""
-        return self.context.utility is not None and self.context.utility.name != "links"
+        return self.context.utility is not None and not Target.of(self.context.utility.name).is_links
 
     @cached_property
     def floor(self) -> Interval | None:
@@ -276,7 +277,9 @@ class Audit:
             balanced=_further(
                 balanced, None if balanced is None else balanced.balanced, self.balanced_chance, "balanced_accuracy"
             ),
-            class_matched=_further(matched, None if matched is None else matched.matched, 0.5, "class_matched_auc"),
+            class_matched=_further(
+                matched, None if matched is None else matched.matched, CHANCE_AUC, "class_matched_auc"
+            ),
             with_public_graph=self._with_more(self.with_graph, self.excess_with_graph),
             with_features=self._with_more(self.with_features, self.excess_with_features),
             with_links=self._with_more(self.with_links, self.excess_with_links),

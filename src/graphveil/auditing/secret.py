@@ -25,6 +25,7 @@ from graphveil.data.splits.nonlinks import distinct_nonlinks
 from graphveil.data.splits.split import Knowledge
 from graphveil.errors import GraphveilError
 from graphveil.randomness import generator, stream
+from graphveil.target import CHANCE_AUC, LABELS, LINKS, Target
 
 MAX_KNOWN = 40_000
 """Nodes or links that an attack learns from at most."""
@@ -84,6 +85,11 @@ class NodeSecret:
     links: Integers
     class_names: Sequence[str]
     notes: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> Target:
+        """The target that is attacked."""
+        return Target.of(self.name)
 
     @property
     def chance(self) -> float:
@@ -158,9 +164,10 @@ class LinkSecret:
     classes: Integers | None
     labels: tuple[Queries, Queries] | None
     notes: tuple[str, ...] = ()
-    name: str = field(default="links", init=False)
+    target: Target = field(default=Target.of(LINKS), init=False)
+    name: str = field(default=LINKS, init=False)
     num_classes: int = field(default=2, init=False)
-    chance: float = field(default=0.5, init=False)
+    chance: float = field(default=CHANCE_AUC, init=False)
     class_names: Sequence[str] = field(default=("no link", "link"), init=False)
 
 
@@ -192,7 +199,7 @@ def node_secret(graph: Data, split: Split, name: str, seed: int) -> NodeSecret:
     known = part("known", every[~torch.isin(every, split.test_nodes)], MAX_KNOWN)
     if len(np.unique(known.y)) < 2:
         raise GraphveilError(f"{name!r} has only one class among the known nodes: expected at least two classes.")
-    few = _few(part("training", split.train_nodes, MAX_KNOWN) if name == "labels" else known, seed)
+    few = _few(part("training", split.train_nodes, MAX_KNOWN) if name == LABELS else known, seed)
     return NodeSecret(
         name=name,
         num_nodes=len(y),
@@ -228,8 +235,7 @@ def link_secret(graph: Data, split: Split, seed: int, classes: str = "labels") -
     val, test = (
         _pairs(part(f"{name}_links", MAX_QUERIES), part(f"{name}_nonlinks", MAX_QUERIES)) for name in ("val", "test")
     )
-    key = "y" if classes == "labels" else classes
-    y = node_classes(graph, classes).cpu().numpy() if key in graph else None
+    y = matching_classes(graph, classes)
     taken = torch.cat([split.taken_pairs, encode_pairs(nonlinks)]).sort(stable=True).values
     return LinkSecret(
         num_nodes=split.num_nodes,
@@ -241,6 +247,11 @@ def link_secret(graph: Data, split: Split, seed: int, classes: str = "labels") -
         labels=None if y is None else _known_labels(split, y, notes, seed),
         notes=tuple(notes),
     )
+
+
+def matching_classes(graph: Data, name: str) -> Integers | None:
+    """The classes that links are matched by, (num_nodes,), -1 where unknown; None if the graph does not have them."""
+    return node_classes(graph, name).cpu().numpy() if Target.of(name).key in graph else None
 
 
 def _matched(

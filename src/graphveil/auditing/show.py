@@ -6,11 +6,12 @@ from rich.console import Console, Group
 from rich.table import Column, Table
 from rich.text import Text
 
-from graphveil.auditing.finding import METRICS, Finding, signed, strongest
+from graphveil.auditing.finding import Finding, signed, strongest
 from graphveil.auditing.groups import MEASURES, MIN_EXAMPLES, judged
 from graphveil.auditing.groups import Group as NodeGroup
 from graphveil.auditing.result import Audit
 from graphveil.errors import printable
+from graphveil.target import CHANCE_AUC
 
 CERTIFICATE_ROWS = (
     "this release",
@@ -42,11 +43,11 @@ def as_text(audit: Audit, width: int = 110) -> str:
 
 def rows(audit: Audit) -> list[tuple[str, str]]:
     """The headline and its comparisons as (name, text)."""
-    best = audit.strongest
+    best, target = audit.strongest, audit.secret.target
     lines = [
         (
             "strongest attack",
-            f"{best.attack}: {METRICS[best.metric]} {best.headline}, chance {100 * audit.secret.chance:.1f}",
+            f"{best.attack}: {target.metric_name} {best.headline}, chance {100 * audit.secret.chance:.1f}",
         ),
         ("upper bound over all attacks", f"{100 * audit.upper:.1f} (attacks on z alone, 97.5 % confidence)"),
     ]
@@ -66,7 +67,7 @@ def rows(audit: Audit) -> list[tuple[str, str]]:
             added = "" if excess is None else f"; z adds {signed(excess)} points"
             lines.append((name, f"{finding.attack}: {finding.headline}{added}"))
     if audit.floor is not None and audit.excess is not None:
-        origin = "the best rule on pairs of true classes" if best.metric == "auc" else "the public graph without z"
+        origin = "the best rule on pairs of true classes" if target.is_links else "the public graph without z"
         lines.append(("floor", f"{audit.floor}, {origin}; the strongest attack is {_above_or_below(audit.excess)} it"))
     if audit.gap is not None and audit.context.joint is not None:
         joint = f"{100 * audit.context.joint:.1f}; the strongest attack is {_above_or_below(audit.gap)} it"
@@ -79,11 +80,11 @@ def rows(audit: Audit) -> list[tuple[str, str]]:
 
 def table(audit: Audit) -> Table:
     """All attacks in descending order, and the strongest attack on each control."""
-    of_links = audit.strongest.metric == "auc"
-    result = Table("attack", METRICS[audit.strongest.metric], "class-matched" if of_links else "balanced", "knows")
+    target = audit.secret.target
+    result = Table("attack", target.metric_name, target.second, "knows")
 
     def add(name: str, finding: Finding, style: str = "") -> None:
-        second = finding.matched if of_links else finding.balanced
+        second = finding.second
         knows = " + ".join(finding.needs)
         result.add_row(Text(name), str(finding.headline), "" if second is None else str(second), knows, style=style)
 
@@ -92,8 +93,8 @@ def table(audit: Audit) -> Table:
     result.add_section()
     for name, findings in audit.controls.items():
         add(f"control: {name} ({strongest(findings).attack})", strongest(findings))
-    second_chance = 0.5 if of_links else audit.balanced_chance
-    chance = "chance level" if of_links else "chance level (largest class)"
+    second_chance = CHANCE_AUC if target.is_links else audit.balanced_chance
+    chance = "chance level" if target.is_links else "chance level (largest class)"
     result.add_row(chance, f"{100 * audit.secret.chance:.1f}", f"{100 * second_chance:.1f}", "")
     return result
 
@@ -101,7 +102,7 @@ def table(audit: Audit) -> Table:
 def group_table(audit: Audit) -> Table:
     """The value of the strongest attack in each group, and its reference."""
     with_classes = any(group.compared_with != "chance level" for group in audit.groups)
-    names = (f"test {_examples(audit)}", "measure", "value", "reference" if with_classes else "chance")
+    names = (f"test {audit.secret.target.queries}", "measure", "value", "reference" if with_classes else "chance")
     result = Table(Column("group", overflow="fold"), *names, title_justify="left", caption_justify="left")
     result.title = f"The strongest attack ({audit.strongest.attack}) by group"
     result.caption = _caption(audit)
@@ -118,7 +119,7 @@ def group_table(audit: Audit) -> Table:
 def _caption(audit: Audit) -> str:
     """What the table of groups shows."""
     count = judged(audit.groups)
-    of_links = audit.strongest.metric == "auc"
+    of_links = audit.secret.target.is_links
     sentences = [f"The intervals hold for all {count} groups together (Bonferroni)."] if count else []
     if any(group.measure == "tpr_minus_fpr" for group in audit.groups):
         sentences.append("TPR - FPR: share of the class assigned to it, minus that of all other nodes.")
@@ -140,7 +141,10 @@ def _worst_group(audit: Audit) -> list[tuple[str, str]]:
     value = f"{MEASURES[group.measure]} {group.estimate}, {_reference_name(group)} {100 * group.reference:.1f}"
     corrected = f"interval corrected for {judged(audit.groups)} groups"
     return [
-        ("worst group", f"{printable(group.label)}: {value}; {group.examples:,} test {_examples(audit)}, {corrected}")
+        (
+            "worst group",
+            f"{printable(group.label)}: {value}; {group.examples:,} test {audit.secret.target.queries}, {corrected}",
+        )
     ]
 
 
@@ -155,8 +159,8 @@ def _certificate(audit: Audit) -> list[tuple[str, str]]:
     lines = [(f"certificate: {name}", text) for name, text in audit.certificate.rows if name in CERTIFICATE_ROWS]
     limit = audit.limits.get(audit.strongest.metric)
     if limit is not None:
-        where = f"On the {len(audit.secret.test.y):,} test {_examples(audit)}"
-        bound = f"no attack on z alone can exceed {METRICS[audit.strongest.metric]} {100 * limit:.1f}."
+        where = f"On the {len(audit.secret.test.y):,} test {audit.secret.target.queries}"
+        bound = f"no attack on z alone can exceed {audit.secret.target.metric_name} {100 * limit:.1f}."
         lines.insert(2, ("certificate: test part", f"{where}, {bound}"))
     return lines
 
@@ -167,10 +171,6 @@ def _mutual_information(audit: Audit) -> str:
     text = f"at least {lower.estimate.value:.3f} of {nats.entropy:.3f} nats; vCLUB {vclub.estimate.value:.3f}"
     doubts = [f"{name}: {one.doubt}" for name, one in (("lower bound", lower), ("vCLUB", vclub)) if one.doubt]
     return f"{text} (unreliable: {'; '.join(doubts)})" if doubts else text
-
-
-def _examples(audit: Audit) -> str:
-    return "pairs" if audit.strongest.metric == "auc" else "nodes"
 
 
 def _above_or_below(difference: float) -> str:

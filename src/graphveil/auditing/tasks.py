@@ -1,4 +1,8 @@
-"""Run attacks: each on one thread, several in parallel, within a time budget, with cached answers of controls."""
+"""Run attacks: each on one thread, several in parallel, within a time budget, with cached answers of controls.
+
+The processes are joblib's, and not those of `experiments.workers`: attacks share large arrays, which joblib maps into
+memory once; a single job runs in this process, where any attack works; and one failed attack ends the audit.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from scipy.stats import norm
 
-from graphveil.auditing.finding import METRICS, Finding, signed
+from graphveil.auditing.finding import Finding, signed
 from graphveil.auditing.groups import KINDS, MEASURES, judged
-from graphveil.auditing.secret import LinkSecret
 from graphveil.formats import Interval
 from graphveil.formats.audit import Verdict
+from graphveil.target import CHANCE_AUC
 
 if TYPE_CHECKING:
     from graphveil.auditing.result import Audit
@@ -48,8 +48,8 @@ def audit_reasons(audit: "Audit") -> tuple[str, ...]:
     if balanced is not None and balanced.balanced.low > audit.balanced_chance:
         reasons.append(_above(balanced.attack, "balanced accuracy", balanced.balanced, audit.balanced_chance))
     matched = audit.class_matched
-    if matched is not None and matched.matched is not None and matched.matched.low > 0.5:
-        reasons.append(_above(matched.attack, "class-matched AUC", matched.matched, 0.5))
+    if matched is not None and matched.matched is not None and matched.matched.low > CHANCE_AUC:
+        reasons.append(_above(matched.attack, "class-matched AUC", matched.matched, CHANCE_AUC))
     for finding, excess, held in (
         (audit.with_graph, audit.excess_with_graph, "the public graph"),
         (audit.with_features, audit.excess_with_features, "the features"),
@@ -61,14 +61,14 @@ def audit_reasons(audit: "Audit") -> tuple[str, ...]:
 
 def _headline(audit: "Audit") -> list[str]:
     best, reference = audit.strongest, audit.secret.chance
-    if isinstance(audit.secret, LinkSecret) and audit.keeps_classes and audit.floor is not None:
+    if audit.secret.target.is_links and audit.keeps_classes and audit.floor is not None:
         reference = max(reference, audit.floor.value)
     if best.headline.low > reference:
-        return [_above(best.attack, METRICS[best.metric], best.headline, reference)]
+        return [_above(best.attack, audit.secret.target.metric_name, best.headline, reference)]
     other = _significant_attack(audit, reference)
     if other is None:
         return []
-    sentence = _above(other.attack, METRICS[other.metric], other.headline, reference)
+    sentence = _above(other.attack, audit.secret.target.metric_name, other.headline, reference)
     return [f"{sentence}, significant for the best of {len(audit.on_z_alone)} attacks (Bonferroni)"]
 
 

@@ -85,10 +85,10 @@ def data_show(graph: GraphName, reading: "ReadOptions", root: Root = None) -> No
 def show_targets(graph: "Data") -> None:
     """Print the classes of every target with their counts, and the feature columns that alone predict it."""
     from graphveil.data import find_leaky_columns, node_classes
-    from graphveil.data.graph import UNKNOWN, node_attributes
+    from graphveil.data.graph import UNKNOWN, class_targets
     from graphveil.data.origin import class_names
 
-    names = [*(["labels"] if "y" in graph else []), *node_attributes(graph)]
+    names = class_targets(graph)
     table = Table(*folding("target", "classes", "unknown", "columns that predict it alone"))
     for name in names:
         codes = node_classes(graph, name)

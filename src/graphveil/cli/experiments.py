@@ -19,11 +19,13 @@ from graphveil.cli.shared import (
     UtilityName,
     app,
     console,
+    exit_on_interrupt,
     fail,
     report_results,
     show_table,
 )
 from graphveil.errors import GraphveilError
+from graphveil.target import Target
 
 if TYPE_CHECKING:
     from graphveil.data.origin import ReadOptions
@@ -131,7 +133,7 @@ def sweep(
     Several secrets are hidden at once. Each of them has its own audit, table and curves.
     """
     from graphveil.data import check_targets, digest
-    from graphveil.data.splits.split import default_message_edges, draw_split
+    from graphveil.data.splits.split import draw_split
     from graphveil.experiments import spec
     from graphveil.experiments.reproduce import Selection, check_folder
 
@@ -149,7 +151,7 @@ def sweep(
         source = spec.Source(opened.name, json.dumps(asdict(opened.reading)), digest(opened.graph))
         experiment = replace(experiment, source=source)
     check_targets(opened.graph, utility, secrets)  # before any worker starts
-    draw_split(kind, opened.graph, 0, default_message_edges(utility), (utility, *secrets))
+    draw_split(kind, opened.graph, 0, Target.of(utility).message_edges, (utility, *secrets))
     selection = Selection(seeds=seeds, rounds=rounds)
     _, failures = run_experiments({"sweep": experiment}, selection, out, jobs, device, reaudit)
     exit_if_failed(failures)
@@ -172,13 +174,11 @@ def run_experiments(
     for name, experiment in chosen.items():
         if (sentence := missing_extra(experiment.peers)) is not None:
             console.print(f"{name}: {sentence}", markup=False)
-        try:
-            with show_cells(console, name) as on_done:
-                rows, failed = run_experiment(
-                    name, experiment, selection, out, jobs or os.cpu_count() or 1, device, on_done, reaudit
-                )
-        except KeyboardInterrupt:
-            fail(f"interrupted; run the same command again to continue in {out}.", code=130)
+        how_to_continue = f"run the same command again to continue in {out}."
+        with exit_on_interrupt(how_to_continue), show_cells(console, name) as on_done:
+            rows, failed = run_experiment(
+                name, experiment, selection, out, jobs or os.cpu_count() or 1, device, on_done, reaudit
+            )
         tables[name] = rows
         show_table(experiment.title, *brief(rows))
         for cell, fault in failed:

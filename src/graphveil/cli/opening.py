@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphveil.cli.graphs import show_notes
 from graphveil.cli.shared import console
+from graphveil.target import without_links
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -73,8 +74,7 @@ def open_and_show(
         opened = OpenedGraph(graph, str(Path(name).expanduser().resolve()), origin_of(graph).reading)
         leaks = [
             (secret, column, strength)
-            for secret in secrets
-            if secret != "links"
+            for secret in without_links(secrets)
             for column, strength in find_leaky_columns(graph, secret)
             if strength >= LEAKY
         ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphveil.cli.graphs import takes_graph
-from graphveil.cli.shared import Device, GraphName, Root, app, console, fail, show_table
+from graphveil.cli.shared import Device, GraphName, Root, app, console, exit_on_interrupt, show_table
 
 if TYPE_CHECKING:
     from graphveil.release import Audited, Release
@@ -66,11 +66,8 @@ def export(
 
     formats = None if format_ is None else [name.strip() for name in format_.split(",") if name.strip()]
     limits = Limits.parsed(max_leak or [])
-    try:
-        with console.status("Writing the release ..."):
-            made = release(run, out, formats, pseudonyms, limits, force, released_before or [], root)
-    except KeyboardInterrupt:
-        fail("interrupted; nothing was released.", code=130)
+    with exit_on_interrupt("nothing was released."), console.status("Writing the release ..."):
+        made = release(run, out, formats, pseudonyms, limits, force, released_before or [], root)
     rows = [_row(secret, audit) for secret, audit in made.audits.items()]
     show_table("Audit", ("secret", "verdict", "strongest attack", "result", "chance level"), rows)
     _print_certificates(made)
@@ -97,11 +94,8 @@ def grid(
     """
     from graphveil.release.rounding import round_file
 
-    try:
-        with console.status(f"Rounding {file} ..."):
-            columns = round_file(file, out)
-    except KeyboardInterrupt:
-        fail("interrupted; nothing was written.", code=130)
+    with exit_on_interrupt("nothing was written."), console.status(f"Rounding {file} ..."):
+        columns = round_file(file, out)
     _say(f"rounded {columns:,} columns to a grid in {out}; audit this file, and share only this file")
 
 
@@ -139,11 +133,8 @@ def embed(
 
     if panel not in ("full", "quick"):
         raise unknown("panel", panel, ("full", "quick"))
-    try:
-        with console.status(f"Embedding {graph} ..."):
-            made = embed_graph(run, graph, out, overrides, root, device)
-    except KeyboardInterrupt:
-        fail("interrupted; no embeddings were written.", code=130)
+    with exit_on_interrupt("no embeddings were written."), console.status(f"Embedding {graph} ..."):
+        made = embed_graph(run, graph, out, overrides, root, device)
     for warning in made.warnings:
         _say(f"warning: {warning}", style="bold")
     _say(f"{len(made.z):,} nodes, of which {made.known:,} are in the run too; files in {out}")
@@ -154,12 +145,9 @@ def embed(
     if not audit or not made.secrets:
         _say(f"the embeddings were not audited; to audit them: graphveil audit {out}")
         return
-    try:
-        with show_attacks(console) as on_attack:
-            effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), on_attack=on_attack)
-            audits = audit_run(out, made.secrets, panel, root, effort=effort)
-    except KeyboardInterrupt:
-        fail(f"interrupted; the embeddings in {out} were not audited.", code=130)
+    with exit_on_interrupt(f"the embeddings in {out} were not audited."), show_attacks(console) as on_attack:
+        effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), on_attack=on_attack)
+        audits = audit_run(out, made.secrets, panel, root, effort=effort)
     for file, result in audits.items():
         console.print(result)
         _say(f"written to {file}")

@@ -19,12 +19,13 @@ from graphveil.cli.shared import (
     app,
     caution,
     console,
-    fail,
+    exit_on_interrupt,
     scores_table,
     show_certificates,
     warn_if_utility_is_lost,
 )
 from graphveil.errors import GraphveilError
+from graphveil.target import Target
 
 if TYPE_CHECKING:
     from graphveil.data.origin import ReadOptions
@@ -88,7 +89,7 @@ def protect(
 
     A run that was interrupted or killed continues with --resume, and gives the same result as an uninterrupted one.
     """
-    from graphveil.data.splits.split import default_message_edges, draw_split
+    from graphveil.data.splits.split import draw_split
     from graphveil.progress import show_rounds
     from graphveil.runs.folder import RunFolder
     from graphveil.runs.protect import protect as run_protect
@@ -111,16 +112,12 @@ def protect(
     )
     veil.check_settings()
     opened = open_and_show(graph, reading, root, (utility, *secrets), secrets)
-    edges, kind = message_edges or default_message_edges(utility), split or opened.default_split
+    edges, kind = message_edges or Target.of(utility).message_edges, split or opened.default_split
     parts = draw_split(kind, opened.graph, seed, edges, (utility, *secrets))
-    try:
-        with show_rounds(console, opened.title) as on_round:
-            source = opened.source | {"split": kind}
-            run = run_protect(veil, opened.graph, parts, out, resume=resume, on_round=on_round, source=source)
-    except KeyboardInterrupt:
-        if not out.exists():
-            raise  # there is nothing to resume
-        fail(f"interrupted; run the same command with --resume to continue in {out}.", code=130)
+    how_to_resume = f"run the same command with --resume to continue in {out}."
+    with exit_on_interrupt(how_to_resume, folder=out), show_rounds(console, opened.title) as on_round:
+        source = opened.source | {"split": kind}
+        run = run_protect(veil, opened.graph, parts, out, resume=resume, on_round=on_round, source=source)
     title = f"{opened.title}: {utility} kept, {' and '.join(secrets)} hidden"
     console.print(scores_table(title, {f"tradeoff {tradeoff:g}": run.score}))
     show_certificates(run.certificates)
@@ -213,32 +210,29 @@ def audit(
     if embeddings is not None and mlflow is not None:
         raise GraphveilError("--mlflow was given with --embeddings: use it only with the folder of a run.")
     check_tracking(mlflow)
-    try:
-        with show_attacks(console) as on_attack:
-            effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), time_budget, on_attack)
-            if run is not None:
-                audits = audit_run(run, secret or (), panel, root, controls, effort, reading.bins, by or ())
-            else:
-                assert embeddings is not None
-                if graph is None or secret is None or len(secret) != 1:
-                    raise GraphveilError("--embeddings needs --graph and exactly one --secret: give both.")
-                groups = [name for name in by or () if name not in (*secret, *reading.attributes)]
-                bins = {name: count for name, count in reading.bins.items() if name in groups}
-                own_bins = {name: count for name, count in reading.bins.items() if name not in bins}
-                opened = open_and_show(graph, replace(reading, bins=own_bins), root, secret, ())
-                parts = draw_split(
-                    split or opened.default_split, opened.graph, seed or 0, "all", targets_of(opened.graph, secret[0])
-                )
-                file, grouped = (
-                    out or Path("audit.json"),
-                    with_columns(opened.graph, Source(**opened.source), (), by or (), bins),
-                )
-                result = audit_embeddings_file(
-                    embeddings, grouped, parts, secret[0], seed or 0, file, panel, effort, by or ()
-                )
-                audits = {file: result}
-    except KeyboardInterrupt:
-        fail("interrupted; no audit was written.", code=130)
+    with exit_on_interrupt("no audit was written."), show_attacks(console) as on_attack:
+        effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), time_budget, on_attack)
+        if run is not None:
+            audits = audit_run(run, secret or (), panel, root, controls, effort, reading.bins, by or ())
+        else:
+            assert embeddings is not None
+            if graph is None or secret is None or len(secret) != 1:
+                raise GraphveilError("--embeddings needs --graph and exactly one --secret: give both.")
+            groups = [name for name in by or () if name not in (*secret, *reading.attributes)]
+            bins = {name: count for name, count in reading.bins.items() if name in groups}
+            own_bins = {name: count for name, count in reading.bins.items() if name not in bins}
+            opened = open_and_show(graph, replace(reading, bins=own_bins), root, secret, ())
+            parts = draw_split(
+                split or opened.default_split, opened.graph, seed or 0, "all", targets_of(opened.graph, secret[0])
+            )
+            file, grouped = (
+                out or Path("audit.json"),
+                with_columns(opened.graph, Source(**opened.source), (), by or (), bins),
+            )
+            result = audit_embeddings_file(
+                embeddings, grouped, parts, secret[0], seed or 0, file, panel, effort, by or ()
+            )
+            audits = {file: result}
     for file, result in audits.items():
         console.print(result)
         console.print(f"written to {file}", highlight=False, soft_wrap=True, markup=False)

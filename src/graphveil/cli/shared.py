@@ -84,12 +84,19 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
 
 
 @contextmanager
-def exit_on_interrupt() -> Iterator[None]:
-    """On Ctrl-C, print a sentence and exit with code 130."""
+def exit_on_interrupt(outcome: str | None = None, folder: Path | None = None) -> Iterator[None]:
+    """On Ctrl-C, print a sentence and exit with code 130.
+
+    Args:
+        outcome: What is left, and what to do; None if nothing is and the command starts over.
+        folder: Where something is left; there is nothing if it does not exist.
+    """
     try:
         yield
     except KeyboardInterrupt:
-        fail("interrupted before anything was finished; the same command starts over.", code=130)
+        if outcome is None or (folder is not None and not folder.exists()):
+            fail("interrupted before anything was finished; the same command starts over.", code=130)
+        fail(f"interrupted; {outcome}", code=130)
 
 
 def fail(sentence: str, code: int = 2) -> NoReturn:

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from graphveil.data.origin import Origin
 from graphveil.data.sentences import list_names
 from graphveil.errors import GraphveilError
+from graphveil.target import LABELS, Target, without_links
 
 UNKNOWN = -1
 """The code of an unknown label or attribute; it is never a class."""
@@ -65,6 +66,11 @@ def node_attributes(graph: Data) -> list[str]:
     return [name for name in names if isinstance(graph[name], Tensor) and graph[name].shape == (graph.num_nodes,)]
 
 
+def class_targets(graph: Data) -> list[str]:
+    """Return the names of the targets of a graph that may be classes: its labels and its node attributes."""
+    return [*([LABELS] if "y" in graph else []), *node_attributes(graph)]
+
+
 def node_classes(graph: Data, name: str) -> Tensor:
     """Return the class of every node, (num_nodes,) int64, `UNKNOWN` where it is unknown.
 
@@ -75,7 +81,7 @@ def node_classes(graph: Data, name: str) -> Tensor:
     Raises:
         GraphveilError: If the graph does not have it, or its values are not classes.
     """
-    key = "y" if name == "labels" else name
+    key = Target.of(name).key
     if key not in graph:
         raise _missing_target(graph, name)
     value = graph[key]
@@ -100,7 +106,7 @@ def node_classes(graph: Data, name: str) -> Tensor:
 
 def _missing_target(graph: Data, name: str) -> GraphveilError:
     """The error for classes that a graph does not have; it lists the existing ones and the columns that were read."""
-    existing = [*(["labels"] if "y" in graph else []), *node_attributes(graph)]
+    existing = class_targets(graph)
     origin = graph.get("origin")
     columns = [column for column in origin.columns if column not in existing] if isinstance(origin, Origin) else []
     if not columns:
@@ -123,7 +129,7 @@ def check_targets(graph: Data, utility: str, secrets: Sequence[str]) -> None:
         raise GraphveilError(f"utility and secret are both {utility!r}: what is kept cannot be hidden.")
     if len(set(secrets)) < len(secrets):
         raise GraphveilError(f"a secret is named twice among {', '.join(secrets)}: name each once.")
-    targets = {name: node_classes(graph, name) for name in (utility, *secrets) if name != "links"}
+    targets = {name: node_classes(graph, name) for name in without_links((utility, *secrets))}
     for (first, classes), (second, other) in combinations(targets.items(), 2):
         if classes.equal(other):
             raise GraphveilError(f"{first!r} and {second!r} are the same classes of the same nodes: name one of them.")

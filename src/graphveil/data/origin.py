@@ -14,6 +14,7 @@ import pyarrow as pa
 from torch_geometric.data import Data
 
 from graphveil.errors import GraphveilError, unknown
+from graphveil.target import BUILT_IN
 
 MAX_BINS = 100
 """How many classes numbers may be cut into."""
@@ -85,7 +86,7 @@ class ReadOptions:
 
     def with_targets(self, *targets: str) -> "ReadOptions":
         """Return these options with all targets that are node columns added to the attributes."""
-        more = [name for name in targets if name not in ("links", "labels", *self.attributes)]
+        more = [name for name in targets if name not in (*BUILT_IN, *self.attributes)]
         return replace(self, attributes=(*self.attributes, *dict.fromkeys(more)))
 
 

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from graphveil.data.graph import UNKNOWN, node_classes, undirected_pairs
 from graphveil.data.origin import Encoding
 from graphveil.data.sentences import plural
+from graphveil.target import without_links
 
 MAX_COLUMNS = 16384
 """Features are not summarised if there are more, to keep run.json readable."""
@@ -50,7 +51,7 @@ def summary(graph: Data) -> dict[str, Any]:
 
 def unknown_counts(graph: Data, targets: Sequence[str]) -> dict[str, int]:
     """Return, for each target except links, the number of nodes for which it is unknown."""
-    return {name: int((node_classes(graph, name) == UNKNOWN).sum()) for name in targets if name != "links"}
+    return {name: int((node_classes(graph, name) == UNKNOWN).sum()) for name in without_links(targets)}
 
 
 def differences(known: Mapping[str, Any], graph: Data, encoding: Encoding) -> list[str]:

@@ -10,6 +10,7 @@ from graphveil.experiments.render import has_paper, markdown, percent
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import SECRET_MARGIN, UTILITY_MARGIN, Row
 from graphveil.files import write_text
+from graphveil.target import Target
 
 Tables = Mapping[str, Sequence[Row]]
 """The rows of each experiment, by the name of the experiment."""
@@ -282,12 +283,12 @@ def _name(row: Row) -> str:
 
 
 def _hides_links(row: Row) -> bool:
-    return row.secret == "links"
+    return Target.of(row.secret).is_links
 
 
 def _metric(row: Row) -> str:
     """The metric of attacks on the secret of a row."""
-    return "AUC" if _hides_links(row) else "accuracy"
+    return Target.of(row.secret).metric_name
 
 
 def _paired(rows: Sequence[Row], one: str, other: str) -> list[tuple[Row, Row]]:

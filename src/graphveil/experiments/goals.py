@@ -9,6 +9,7 @@ from graphveil.experiments.render import markdown_table, percent, with_half
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Row
 from graphveil.formats import Interval
+from graphveil.target import LINKS
 
 HEADING = "Main results"
 PROBLEMS = {"table2": "P1: links kept, labels hidden", "table3": "P2: labels kept, links hidden"}
@@ -122,7 +123,7 @@ def _line(experiment: Experiment, dataset: str, encoder: str, rows: Sequence[Row
         "below paper": _below(ours, printed),
         "below required": _below(ours, required),
         "strongest attack": with_half(_fresh(ours)),
-        **(_hides_links(ours) if "links" in experiment.secrets else _hides_labels(ours)),
+        **(_hides_links(ours) if LINKS in experiment.secrets else _hides_labels(ours)),
     }
 
 

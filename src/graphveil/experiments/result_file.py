@@ -5,10 +5,11 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from graphveil.experiments.cells import Cell, made_with
-from graphveil.experiments.spec import Experiment, papers_attacker
+from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Row
 from graphveil.formats import experiment as formats
 from graphveil.formats.experiment import CellRecord, ExperimentRecord, Failed, Hidden, History
+from graphveil.target import Target
 
 
 def experiment_record(
@@ -45,18 +46,14 @@ def experiment_record(
         name=name,
         title=experiment.title,
         utility=experiment.utility,
-        metric=_metric(experiment.utility),
-        secrets=tuple(Hidden(secret, _metric(secret), papers_attacker(secret)) for secret in experiment.secrets),
+        metric=Target.of(experiment.utility).metric,
+        secrets=tuple(Hidden(one.name, one.metric, one.papers_attacker) for one in map(Target.of, experiment.secrets)),
         versions=made_with(),
         config=asdict(experiment) | {"source": experiment.source and experiment.source.digest},  # without the path
         failed=tuple(Failed(str(cell), fault) for cell, fault in failed),
         rows=tuple(shown),
         selection=dict(selection),
     )
-
-
-def _metric(target: str) -> str:
-    return "auc" if target == "links" else "accuracy"
 
 
 def _worth_a_picture(rows: Sequence[Row], row: Row) -> list[Row]:

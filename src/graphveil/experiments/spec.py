@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import yaml
 
 from graphveil.data import SPLITS
-from graphveil.data.splits.split import default_message_edges
 from graphveil.errors import GraphveilError, unknown
 from graphveil.experiments.peers import PEERS
 from graphveil.models import ENCODERS
+from graphveil.target import Target
 from graphveil.training.objectives import OBJECTIVES
 
 NAMES = ("table2", "table3", "figure2", "figure3")
@@ -151,16 +151,11 @@ def sweep(
         datasets=[dataset],
         encoders=[encoder],
         split=split,
-        message_edges=default_message_edges(utility),
+        message_edges=Target.of(utility).message_edges,
         seeds=5,
         variants={objective: Variant(objective, numbers, {encoder: None}, steps=5, knows="all")},
         published={},
     )
-
-
-def papers_attacker(secret: str) -> str:
-    """The name of the attack that the paper trains on finished embeddings."""
-    return "bilinear" if secret == "links" else "logistic regression, few"
 
 
 def load_experiment(name: str) -> Experiment:

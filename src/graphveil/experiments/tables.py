@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scipy.stats import t as student
 
-from graphveil.experiments.spec import Experiment, papers_attacker
+from graphveil.experiments.spec import Experiment
 from graphveil.formats import Interval
 from graphveil.formats.experiment import (
     CellRecord,
@@ -17,6 +17,7 @@ from graphveil.formats.experiment import (
     Verdict,
     WithFeatures,
 )
+from graphveil.target import Target
 
 UTILITY_MARGIN = {"unprotected": 0.01, "protected": 0.02}
 SECRET_MARGIN = 0.03
@@ -111,13 +112,13 @@ def row(
         judge: whether to compare the row with the paper.
     """
     variant, dataset, encoder, level = key
-    is_peer = variant in experiment.peers
+    is_peer, target = variant in experiment.peers, Target.of(secret)
     audits = [result.secrets[secret] for result in results]
     if variant == "unprotected":
-        protocol = [one.attacks[papers_attacker(secret)] for one in audits]
+        protocol = [one.attacks[target.papers_attacker] for one in audits]
     else:
         protocol = [one.joint_rounded for one in audits]
-        if secret == "links":
+        if target.is_links:
             protocol = [max(value, 1 - value) for value in protocol]
     floor = _over_all([one.floor for one in audits])
     equal = _over_all([one.equal_classes for one in audits])
@@ -132,7 +133,7 @@ def row(
         protocol=over_seeds(protocol),
         fresh=over_seeds([one.fresh for one in audits]),
         fresh_attack=statistics.mode(one.fresh_attack for one in audits),
-        finer=_over_all([one.class_matched if secret == "links" else one.balanced for one in audits]),
+        finer=_over_all([one.class_matched if target.is_links else one.balanced for one in audits]),
         utility_chance=statistics.fmean(result.utility_chance for result in results),
         chance=statistics.fmean(one.chance for one in audits),
         floor=None if floor is None else floor.value,

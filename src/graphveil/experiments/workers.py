@@ -1,4 +1,8 @@
-"""A pool of single-threaded processes that run cells. If a process dies, the cells of the others are not lost."""
+"""A pool of single-threaded processes that run cells. If a process dies, the cells of the others are not lost.
+
+`auditing.tasks` starts its processes by `joblib.Parallel` instead. That ends everything if one process dies, while
+hours of cells must survive it; and cells share no arrays, since each writes its own file.
+"""
 
 import os
 import threading

@@ -7,8 +7,8 @@ from msgspec import field
 from graphveil.formats.certificate import Certificate
 from graphveil.formats.interval import Interval, ShareInterval
 from graphveil.formats.record import Count, File, Number, Record, Share
+from graphveil.target import Metric
 
-Metric = Literal["accuracy", "auc"]
 Verdict = Literal["leaks", "protected", "flagged"]
 FURTHER = {
     "balanced": "balanced accuracy",

@@ -13,6 +13,7 @@ from graphveil.models.encoders import GAT, GCN, HGCN
 from graphveil.models.heads import Bilinear, FermiDirac, LinearClassifier, MLPClassifier, PairMLP
 from graphveil.models.layers import Features
 from graphveil.models.sparse import Adjacency, SparseMatrix
+from graphveil.target import Target
 
 ENCODERS: Mapping[str, type[nn.Module]] = {"gcn": GCN, "gat": GAT, "hgcn": HGCN}
 NODE_HEADS: Mapping[str, type[nn.Module]] = {"linear": LinearClassifier, "mlp": MLPClassifier}
@@ -48,7 +49,7 @@ def build_head(spec: Spec, target: str, in_channels: int, num_classes: int) -> n
         in_channels: The number of columns of z.
         num_classes: The number of node classes; link heads do not get it.
     """
-    if target == "links":
+    if Target.of(target).is_links:
         return _build("link head", spec, LINK_HEADS, {"in_channels": in_channels})
     return _build("node head", spec, NODE_HEADS, {"in_channels": in_channels, "num_classes": num_classes})
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, StrictUndefined, Template
 
-from graphveil.auditing.finding import METRICS
 from graphveil.codes import NOT_COVERED
 from graphveil.codes.words import at_most
 from graphveil.formats import Interval
 from graphveil.release.certified import Certified
 from graphveil.release.evidence import Evidence
+from graphveil.target import METRIC_NAMES, Target
 
 LONGEST = 1000
 """Maximum number of characters of a string on the card."""
@@ -51,8 +51,9 @@ def card(evidence: Evidence, formats: Sequence[str], pseudonymous: bool) -> str:
         "channels": evidence.embeddings.z.shape[1],
         "utility": config.utility,
         "kept": scores.utility,
-        "kept_metric": METRICS.get(metric, metric),
+        "kept_metric": METRIC_NAMES.get(metric, metric),
         "kept_chance": scores.utility_chance,
+        "kept_examples": Target.of(config.utility).examples,
         "encoder": config.encoder,
         "objective": config.objective,
         "tradeoff": config.tradeoff,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphveil.formats.certificate import Certificate, ClassCertificate, LinkCertificate
+from graphveil.target import CHANCE_AUC
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,9 @@ def _class_bounds(one: ClassCertificate) -> list[Bound]:
 
 def _link_bounds(one: LinkCertificate) -> list[Bound]:
     limit = None if one.calibration is None else one.calibration.auc_limit
-    bounds = [Bound("AUC", one.auc, 0.5, limit, limited=True)]
+    bounds = [Bound("AUC", one.auc, CHANCE_AUC, limit, limited=True)]
     if one.class_matched_auc is not None:
-        bounds.append(Bound("class-matched AUC", one.class_matched_auc, 0.5, limited=True))
+        bounds.append(Bound("class-matched AUC", one.class_matched_auc, CHANCE_AUC, limited=True))
     if one.within_class_auc is not None:
-        bounds.append(Bound("class-matched AUC for attackers who know the classes", one.within_class_auc, 0.5))
+        bounds.append(Bound("class-matched AUC for attackers who know the classes", one.within_class_auc, CHANCE_AUC))
     return bounds

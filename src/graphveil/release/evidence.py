@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graphveil.auditing.embeddings import check_embeddings, rows_digest
-from graphveil.auditing.finding import METRICS
 from graphveil.auditing.groups import KINDS, MEASURES
 from graphveil.errors import GraphveilError, unknown
 from graphveil.formats import Interval
@@ -21,6 +20,7 @@ from graphveil.release.codes import codes_of
 from graphveil.release.joint import Joint, joint_certificates, released_by
 from graphveil.release.ledger import NodeCodes, Released, read_ledger
 from graphveil.runs.folder import Embeddings, RunFolder, ids_digest
+from graphveil.target import METRIC_NAMES
 
 TOO_FEW = "too few examples"
 """The flag of an audit that a certificate within the limit overrules."""
@@ -254,7 +254,7 @@ def read_audit(file: Path, secret: str) -> Audited:
         secret=secret,
         verdict=record.verdict,
         attack=best.attack,
-        metric=METRICS[best.metric],
+        metric=METRIC_NAMES[best.metric],
         interval=best,
         upper=max(best.upper, best.high),
         worst_group=_worst_group(record),

@@ -14,6 +14,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.auditing.certify import degree_thirds
+from graphveil.auditing.secret import matching_classes
 from graphveil.codes import Certificate, class_certificate, joint, link_certificate
 from graphveil.data import UNKNOWN, Split, node_classes
 from graphveil.data.graph import encode_pairs, undirected_pairs
@@ -24,6 +25,7 @@ from graphveil.release.codes import Integers, codes_of
 from graphveil.release.ledger import NodeCodes, Released, node_hashes, read_ledger
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.graphs import graph_of
+from graphveil.target import Target
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,9 @@ def joint_certificates(run: Path, codes: NodeCodes, earlier: Sequence[Released],
     certificates = dict[str, Certified]()
     for secret in record.config.secrets:
         counted = (
-            _link_certificate(part, record.config.utility) if secret == "links" else _class_certificate(part, secret)
+            _link_certificate(part, record.config.utility)
+            if Target.of(secret).is_links
+            else _class_certificate(part, secret)
         )
         if counted is not None:
             certificates[secret] = certified(counted)
@@ -139,11 +143,10 @@ def _link_certificate(part: _Part, utility: str) -> Certificate | None:
     if not among.any() or 2 * among.sum() == len(part.nodes) * (len(part.nodes) - 1):
         return None
     test = torch.isin(encode_pairs(pairs), encode_pairs(part.split.test_links.cpu())).numpy()[among]
-    known = ("y" if utility == "labels" else utility) in part.graph
-    y = node_classes(part.graph, utility).cpu().numpy()[part.nodes] if known else None
+    y = matching_classes(part.graph, utility)
     return link_certificate(
         part.codes,
         place[pairs.numpy()[:, among]],
-        y,
+        None if y is None else y[part.nodes],
         calibration=np.flatnonzero(test & part.held_out),  # with too few links there is no statement about other nodes
     )

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from markupsafe import Markup
 
 from graphveil.formats import Interval
+from graphveil.target import METRIC_NAMES
 
 MISSING = "\N{EN DASH}"
 MEASURES = {"accuracy": "accuracy", "tpr_minus_fpr": "TPR \N{MINUS SIGN} FPR", "auc": "AUC"}
@@ -160,7 +161,7 @@ def plain(number: float | None) -> str:
 
 def metric_name(metric: str) -> str:
     """The name of a metric for people."""
-    return "AUC" if metric == "auc" else metric
+    return METRIC_NAMES.get(metric, metric)
 
 
 def shortened(text: str, most: int) -> str:

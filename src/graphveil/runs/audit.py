@@ -20,6 +20,7 @@ from graphveil.runs.controls import encoder_controls, feature_columns, without_f
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.graphs import Source, graph_of, with_columns
 from graphveil.runs.trained_on import too_few
+from graphveil.target import CHANCE_AUC, LINKS, Target
 from graphveil.training.objectives import CODES
 
 
@@ -57,9 +58,9 @@ def audit_run(
     z = folder.embeddings_of(node_ids(graph))
     contexts = _contexts(record, secrets or config.secrets, graph, split)
     for name, context in contexts.items():  # refuse before anything is trained
-        if name == "links" and (fault := too_few(graph, split, name)) is not None:
-            raise GraphveilError(f"links cannot be audited: {fault}")
-        if name not in ("links", *record.targets):
+        if Target.of(name).is_links and (fault := too_few(graph, split, name)) is not None:
+            raise GraphveilError(f"{name} cannot be audited: {fault}")
+        if name not in (LINKS, *record.targets):
             _check_known(graph, split, name, record)
         resolve_panel(attacks, resolve_secret(name, graph, split, config.seed, context))
     audits = {}
@@ -124,7 +125,7 @@ def _check_known(graph: Data, split: Split, name: str, record: RunRecord) -> Non
 
 def _doubts(record: RunRecord, secret: str) -> tuple[str, ...]:
     """Why an audit of embeddings by an earlier encoder may understate what they reveal."""
-    what = "links" if secret == "links" else "nodes"
+    what = Target.of(secret).examples
     if record.embedded is None or what not in record.embedded.not_recorded:
         return ()
     return (f"{what} that the encoder was trained on may be in the test part, and embeddings reveal less about them",)
@@ -132,8 +133,8 @@ def _doubts(record: RunRecord, secret: str) -> tuple[str, ...]:
 
 def utility_of(name: str, value: float, graph: Data, split: Split) -> Utility:
     """The test value of a utility with its chance level."""
-    if name == "links":
-        return Utility(name, value, 0.5, 2 * split.test_links.size(1))
+    if Target.of(name).is_links:
+        return Utility(name, value, CHANCE_AUC, 2 * split.test_links.size(1))
     y = node_classes(graph, name)[split.test_nodes]
     shares = np.bincount(y[y != UNKNOWN].numpy())
     return Utility(name, value, float(shares.max() / shares.sum()), int(shares.sum()))

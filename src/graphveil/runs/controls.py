@@ -5,7 +5,6 @@ They are kept in the run's folder, so that a second audit does not train them ag
 
 import copy
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -51,7 +50,7 @@ def encoder_controls(
     kept = folder.controls()
     if kept and set(map(without_feature, features)) <= set(kept):
         return kept, ()
-    learned = replace(split, message_edges="train") if veil.utility == "links" else split  # scored links stay unseen
+    learned = split.without_held_out_links(veil.utility)
     plain = veil.unprotected()
     controls = {UNTRAINED: Fitting([plain], graph, [learned]).training.method.embed().cpu()}
     if veil.tradeoff < 1:

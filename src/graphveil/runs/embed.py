@@ -28,6 +28,7 @@ from graphveil.formats.run import RunRecord
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.protect import certify_secrets, plain_certificates
 from graphveil.runs.trained_on import TrainedOn, exclude_trained, too_few
+from graphveil.target import BUILT_IN, LINKS, Target
 from graphveil.training.objectives import CODES
 from graphveil.training.score import score_codes
 from graphveil.training.targets import chance_level, utility_target
@@ -97,7 +98,7 @@ def embed(
         "unknown": unknown_counts(opened, parts.targets),
         "certificates": plain_certificates(certificates),
         "split": "proportional",
-        "targets": parts.targets or ["links"],
+        "targets": parts.targets or [LINKS],
         "graph_digest": digest(opened),
         "split_digest": "" if parts.split is None else parts.split.digest(),
         "message_edges": "all",
@@ -134,7 +135,7 @@ def _parts(veil: Veil, graph: Data, seen: TrainedOn) -> _Parts:
     faults = {name: _fault(graph, name) for name in (veil.utility, *veil.secrets)}
     targets = [name for name, fault in faults.items() if fault is None]
     try:
-        split = Split.proportional(graph, veil.seed, message_edges="all", targets=targets or ["links"])
+        split = Split.proportional(graph, veil.seed, message_edges="all", targets=targets or [LINKS])
     except GraphveilError as error:
         return _Parts(targets, [], (), tuple(_unaudited(name, str(error)) for name in veil.secrets), None)
     split = exclude_trained(split, graph, seen)
@@ -146,7 +147,7 @@ def _parts(veil: Veil, graph: Data, seen: TrainedOn) -> _Parts:
 
 def _fault(graph: Data, name: str) -> str | None:
     """Why a target cannot be evaluated on this graph."""
-    if name == "links":
+    if Target.of(name).is_links:
         return None
     try:
         classes = node_classes(graph, name)
@@ -157,7 +158,7 @@ def _fault(graph: Data, name: str) -> str | None:
 
 
 def _unaudited(name: str, fault: str) -> str:
-    return f"{name} {'were' if name in ('links', 'labels') else 'was'} not audited: {fault}"
+    return f"{name} {'were' if name in BUILT_IN else 'was'} not audited: {fault}"
 
 
 def _scores(veil: Veil, graph: Data, parts: _Parts, z: Tensor) -> dict[str, Any]:
@@ -167,9 +168,8 @@ def _scores(veil: Veil, graph: Data, parts: _Parts, z: Tensor) -> dict[str, Any]
     """
     if parts.split is None or veil.utility not in parts.evaluated:
         return {"utility": None, "utility_metric": None, "utility_chance": None, "secrets": []}
-    split = parts.split
-    if veil.utility == "links":
-        split = replace(split, message_edges="train")
+    split = parts.split.without_held_out_links(veil.utility)
+    if split.message_edges != parts.split.message_edges:
         z = veil.transform(graph, split)
     if not parts.unseen:
         return asdict(veil.score(graph, split))
@@ -178,7 +178,7 @@ def _scores(veil: Veil, graph: Data, parts: _Parts, z: Tensor) -> dict[str, Any]
         return asdict(score_codes(veil.codes(graph, split), veil.book, utility, {}))
     value = float(evaluate_target(utility, veil.modules_["utility"].cpu(), z, utility.test))
     chance = float(chance_level(utility, utility.test))
-    return {"utility": value, "utility_metric": utility.metric, "utility_chance": chance, "secrets": []}
+    return {"utility": value, "utility_metric": utility.target.metric, "utility_chance": chance, "secrets": []}
 
 
 def _reading(record: RunRecord, graph: str, given: Mapping[str, Any]) -> ReadOptions:

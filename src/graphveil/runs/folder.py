@@ -37,6 +37,7 @@ from graphveil.errors import GraphveilError
 from graphveil.files import check_output_folder, hold_lock, sha256, write_atomically, write_tensors
 from graphveil.formats.run import Config, RunRecord, read_run
 from graphveil.runs.trained_on import TRAINED_LINKS, TRAINED_ON, TrainedOn
+from graphveil.target import Target
 from graphveil.training.history import Round
 from graphveil.training.objectives import CODES
 from graphveil.veil import Veil
@@ -213,7 +214,7 @@ class RunFolder:
 
     def link_signs(self, config: Config, channels: int) -> NDArray[np.float32] | None:
         """The signs of the columns, (channels,), with which a run of codes scores links; None for other runs."""
-        if config.objective != CODES or config.utility != "links":
+        if config.objective != CODES or not Target.of(config.utility).is_links:
             return None
         file = self.path / MODEL
         try:

@@ -17,6 +17,7 @@ from graphveil.errors import GraphveilError
 from graphveil.formats.run import RunRecord
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.trained_on import exclude_trained
+from graphveil.target import BUILT_IN
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def with_columns(
         bins: as of `ReadOptions`, for these columns.
     """
     check_columns(graph, by, () if source.reading is None else origin_of(graph).columns)
-    wanted = [name for name in dict.fromkeys((*targets, *by)) if name not in ("links", "labels", *graph.keys())]
+    wanted = [name for name in dict.fromkeys((*targets, *by)) if name not in (*BUILT_IN, *graph.keys())]
     if others := [name for name in bins if name not in wanted]:
         raise GraphveilError(
             f"bins are given for {others[0]!r}: give them for a column that is audited, and that the run does not keep"

@@ -17,6 +17,7 @@ from graphveil.data.summary import summary, unknown_counts
 from graphveil.errors import DivergedError
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.trained_on import TrainedOn
+from graphveil.target import Target
 from graphveil.training.loop import Training
 from graphveil.training.score import Score
 from graphveil.veil import Veil
@@ -99,7 +100,7 @@ def certify_secrets(
     veil: Veil, z: Tensor, graph: Data, split: Split, secrets: tuple[str, ...]
 ) -> dict[str, Certificate | None]:
     """The certificate of each secret; class-matched links are matched by the classes that the veil keeps."""
-    matched_by = "labels" if veil.utility == "links" else veil.utility
+    matched_by = Target.of(veil.utility).matched_by
     return {secret: certificate_of(z, graph, split, secret, matched_by) for secret in secrets}
 
 

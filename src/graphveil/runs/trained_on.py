@@ -24,6 +24,7 @@ from graphveil.data.graph import encode_pairs
 from graphveil.data.origin import node_ids
 from graphveil.errors import GraphveilError
 from graphveil.files import write_atomically
+from graphveil.target import LINKS, Target, without_links
 
 TRAINED_ON, TRAINED_LINKS = "trained_on.parquet", "trained_links.parquet"
 ENDS = ("one", "other")
@@ -48,7 +49,7 @@ class TrainedOn:
         if not pa.types.is_integer(ids.type):
             ids = ids.cast(pa.large_string())  # once for every end of a link they may be too much for a plain one
         nodes = pa.table({"id": ids.take(pa.array(split.defender_nodes("all").numpy()))})
-        if "links" not in targets:
+        if LINKS not in targets:
             return cls(nodes, None)
         ends = zip(ENDS, split.train_links.numpy(), strict=True)
         return cls(nodes, pa.table({name: ids.take(pa.array(end)) for name, end in ends}))
@@ -68,7 +69,7 @@ class TrainedOn:
 
     def not_recorded(self, targets: Sequence[str]) -> list[str]:
         """What the training used and the files do not record: "nodes" or "links"."""
-        of_links = ["links"] if self.links is None and "links" in targets else []
+        of_links = ["links"] if self.links is None and LINKS in targets else []
         return [*(["nodes"] if self.nodes is None else []), *of_links]
 
 
@@ -79,7 +80,7 @@ def exclude_trained(split: Split, graph: Data, seen: TrainedOn) -> Split:
 
 def too_few(graph: Data, split: Split, name: str) -> str | None:
     """Why a target cannot be evaluated: the validation or the test part has nothing that is new to the encoder."""
-    if name == "links":
+    if Target.of(name).is_links:
         if split.val_links.size(1) and split.test_links.size(1):
             return None
         return "too few of them are new: the encoder was trained on the others, and only new ones are tested on."
@@ -94,7 +95,7 @@ def _other_nodes(split: Split, graph: Data, seen: pa.Table | None) -> Split:
 
     A trained node for which there is no such exchange left becomes a spare node.
     """
-    names = [name for name in split.targets if name != "links"]
+    names = without_links(split.targets)
     if seen is None or not names:
         return split
     classes = node_classes(graph, names[0]).cpu()

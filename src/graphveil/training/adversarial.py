@@ -24,7 +24,7 @@ from graphveil.training.objectives import Objective, clamp_log_probs, cross_entr
 from graphveil.training.players import Player, Streams, embed
 from graphveil.training.probe import Draws, probe
 from graphveil.training.recipes import Recipe
-from graphveil.training.targets import Examples, Rows, Target, evaluate
+from graphveil.training.targets import Examples, LearnedTarget, Rows, evaluate
 
 
 class Secret:
@@ -37,7 +37,7 @@ class Secret:
         number: The number of the secret, 0, 1, ...
     """
 
-    def __init__(self, target: Target, adversary: Player, streams: Streams, number: int) -> None:
+    def __init__(self, target: LearnedTarget, adversary: Player, streams: Streams, number: int) -> None:
         self.target, self.adversary = target, adversary
         self.noise = streams(numbered("secret", number))
         name = numbered("probe", number)
@@ -183,10 +183,10 @@ class Adversarial:
         if not self.problem.hides or self.objective.adversary_ascends:
             return kept
         gains = []
-        for target, *values in zip(self.problem.secrets, adversaries, probes, strict=True):
+        for secret, *values in zip(self.problem.secrets, adversaries, probes, strict=True):
             for value in values:
-                above = gain(target, value)
-                gains.append(above.abs() if target.metric == "auc" else above.clamp(min=0))
+                above = gain(secret, value)
+                gains.append(above.abs() if secret.target.is_links else above.clamp(min=0))
         return (tradeoff * kept - (1 - tradeoff) * torch.stack(gains).amax(dim=0)).where(tradeoff < 1, kept)
 
     def _reseed(self, role: str) -> None:

@@ -19,7 +19,7 @@ from graphveil.training.counts import (
     merging,
 )
 from graphveil.training.recipes import Recipe
-from graphveil.training.targets import NodeClasses, Target
+from graphveil.training.targets import LearnedTarget, NodeClasses
 
 MAX_SIZE = 6
 """The largest number of values of a group that is chosen by default: three groups of six are 216 codes."""
@@ -74,7 +74,7 @@ def make_book(
     codes: Tensor,
     pairs: Tensor,
     shape: CodeShape,
-    utility: Target,
+    utility: LearnedTarget,
     hidden: Sequence[Tensor],
     gain: float,
     channels: int,

@@ -280,13 +280,15 @@ class Codes:
         return rule_accuracy(codes, target, target.val, self.shape.codes), best
 
 
-def _drawn(target: NodeClasses, predicted: Tensor, seeds: Sequence[int]) -> Tensor:
+def _drawn(classes: NodeClasses, predicted: Tensor, seeds: Sequence[int]) -> Tensor:
     """Classes of all nodes, (draws, ..., n): usable ones, and samples of the predictions for the others."""
     nodes = predicted.size(-2)
-    uniform = [torch.rand(DRAWS, nodes, generator=generator(seed, "codes", "drawn", target.name)) for seed in seeds]
+    uniform = [
+        torch.rand(DRAWS, nodes, generator=generator(seed, "codes", "drawn", classes.target.name)) for seed in seeds
+    ]
     places = torch.stack(uniform, dim=1).view(DRAWS, *predicted.shape[:-1]).to(predicted.device)
     drawn = draw(predicted, places)
-    for part in (target.train_examples, target.val):
+    for part in (classes.train_examples, classes.val):
         drawn.view(DRAWS, -1)[:, part.index.flatten()] = part.y.flatten()
     return drawn
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from graphveil.codes.merge import ClassCounts, Counts, LinkCounts, Merging, merge
 from graphveil.codes.tables import Integers, pair_table
 from graphveil.training.recipes import Recipe
-from graphveil.training.targets import Examples, NodeClasses, Target
+from graphveil.training.targets import Examples, LearnedTarget, NodeClasses
 
 PRIOR_LINKS = 0.02
 """The weight of independence in a smoothed table of linked codes."""
@@ -41,7 +41,7 @@ def link_scores(pairs: Tensor, shares: Tensor) -> Tensor:
     return (torch.lerp(pairs.double(), expected, PRIOR_LINKS) + 1e-9).log() - (expected + 1e-9).log()
 
 
-def count_classes(codes: Tensor, examples: Examples, target: Target, num_codes: int) -> Tensor:
+def count_classes(codes: Tensor, examples: Examples, target: LearnedTarget, num_codes: int) -> Tensor:
     """Return how many of the examples have each code and class, (..., M, C) float64."""
     own = codes.reshape(-1).index_select(0, examples.index.flatten()).view(examples.y.shape)
     cells = own * target.num_classes + examples.y

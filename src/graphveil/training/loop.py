@@ -29,7 +29,7 @@ from graphveil.training.memory import keep_freed_memory
 from graphveil.training.players import Player, Streams
 from graphveil.training.recipes import Recipe
 from graphveil.training.replay import recorded
-from graphveil.training.targets import Target, chance_level
+from graphveil.training.targets import LearnedTarget, chance_level
 
 
 @dataclass
@@ -46,8 +46,8 @@ class Problem:
 
     x: Features
     adjacency: Adjacency
-    utility: Target
-    secrets: Sequence[Target]
+    utility: LearnedTarget
+    secrets: Sequence[LearnedTarget]
     tradeoff: Tensor
 
     @cached_property
@@ -236,7 +236,7 @@ class Training:
             self.best[name] = value.view(len(selected), -1).where(chosen, best).view(value.shape)
 
 
-def gain(target: Target, value: Tensor) -> Tensor:
+def gain(target: LearnedTarget, value: Tensor) -> Tensor:
     """Return the gain of a validation value over chance: (value - chance) / (1 - chance)."""
     chance = chance_level(target, target.val)
     return ((value - chance) / (1 - chance)).where(chance < 1, 0.0)

@@ -5,7 +5,6 @@ secret on four fifths of the known classes; the last fifth selects its state and
 """
 
 from collections.abc import Mapping
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +19,7 @@ from graphveil.training.loop import Problem, Training
 from graphveil.training.objectives import ADVERSARIAL
 from graphveil.training.players import Streams
 from graphveil.training.recipes import Recipe
-from graphveil.training.targets import Examples, Links, NodeClasses, Rows, Target, log_probs
+from graphveil.training.targets import Examples, LearnedTarget, Links, NodeClasses, Rows, log_probs
 
 CLASSIFIER = Recipe(
     rounds=120,
@@ -39,17 +38,15 @@ class HeldOutFifth:
     """A target with four fifths of another's training examples to train on, and the last fifth to validate on.
 
     Args:
-        target: The other target.
+        other: The other target.
         seeds: The seeds of the runs.
     """
 
-    metric: Literal["auc", "accuracy"] = "accuracy"
-
-    def __init__(self, target: NodeClasses, seeds: list[int]) -> None:
-        self.name, self.num_classes, self.prior = target.name, target.num_classes, target.prior
-        known = target.train_examples
+    def __init__(self, other: NodeClasses, seeds: list[int]) -> None:
+        self.target, self.num_classes, self.prior = other.target, other.num_classes, other.prior
+        known = other.train_examples
         count = known.y.size(-1)
-        orders = [torch.randperm(count, generator=generator(seed, "prediction", target.name)) for seed in seeds]
+        orders = [torch.randperm(count, generator=generator(seed, "prediction", self.target.name)) for seed in seeds]
         order = torch.stack(orders).view(known.y.shape).to(known.y.device)
         held = max(1, count // 5)
         self.val = self.test = _chosen(known, order[..., :held])
@@ -77,7 +74,7 @@ def utility_classes(problem: Problem, in_channels: int, seeds: list[int]) -> Cla
     return _completed(problem.utility, problem, in_channels, seeds)
 
 
-def _completed(target: Target, problem: Problem, in_channels: int, seeds: list[int]) -> Classes:
+def _completed(target: LearnedTarget, problem: Problem, in_channels: int, seeds: list[int]) -> Classes:
     assert isinstance(target, NodeClasses)
     links = problem.utility.links if isinstance(problem.utility, Links) else None
     return Classes.of(target, predict(problem, target, in_channels, seeds), links, seeds)

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from graphveil.randomness import Noise
-from graphveil.training.targets import Examples, Rows, Target, metric_value
+from graphveil.training.targets import Examples, LearnedTarget, Rows, metric_value
 
 MAX_EXAMPLES = 4096
 """The largest number of training examples; of more, a sample is used."""
@@ -34,7 +34,7 @@ class Draws:
     projections: Noise
 
 
-def probe(target: Target, z: Tensor, train: Examples, val: Examples, draws: Draws) -> Tensor:
+def probe(target: LearnedTarget, z: Tensor, train: Examples, val: Examples, draws: Draws) -> Tensor:
     """Fit a probe on training examples and return its validation AUC or accuracy, (...).
 
     Args:
@@ -91,7 +91,7 @@ def _sample(examples: Examples, noise: Noise) -> Examples:
     return Examples(index, examples.y.gather(-1, chosen))
 
 
-def _classes(target: Target, y: Tensor) -> Tensor:
+def _classes(target: LearnedTarget, y: Tensor) -> Tensor:
     return F.one_hot(y, target.num_classes).to(target.prior.dtype)
 
 

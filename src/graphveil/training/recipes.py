@@ -8,6 +8,7 @@ from typing import Any
 from graphveil.data.splits.split import Knowledge
 from graphveil.errors import GraphveilError, unknown
 from graphveil.models.build import ENCODERS, Spec, spec_name
+from graphveil.target import LINKS, Target
 from graphveil.training.inputs import SCALINGS
 from graphveil.training.objectives import CODES
 
@@ -279,9 +280,8 @@ def default_recipe(utility: str, encoder: Spec, objective: str, secrets: Sequenc
         objective: The objective.
         secrets: The targets to hide.
     """
-    by_codes = objective == CODES and "links" not in secrets
-    kind = "links" if utility == "links" else "classes"
-    recipes = CODE_RECIPES if by_codes else {name: RECIPES[kind, name] for name in ENCODERS}
+    by_codes = objective == CODES and LINKS not in secrets
+    recipes = CODE_RECIPES if by_codes else {name: RECIPES[Target.of(utility).recipe, name] for name in ENCODERS}
     if objective == CODES and not by_codes:
         recipes = {name: recipe.but(teachers=TEACHERS[name]) for name, recipe in recipes.items()}
     for name, cls in ENCODERS.items():

@@ -9,7 +9,16 @@ from torch import Tensor, nn
 from graphveil.models.codes import CodeBook
 from graphveil.training.counts import code_shares, link_scores, pair_scores, rule_accuracy
 from graphveil.training.history import numbered
-from graphveil.training.targets import Links, NodeClasses, Target, auc, chance_level, evaluate, log_probs, metric_value
+from graphveil.training.targets import (
+    LearnedTarget,
+    Links,
+    NodeClasses,
+    auc,
+    chance_level,
+    evaluate,
+    log_probs,
+    metric_value,
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,9 @@ class Score:
         return "; ".join([f"utility {self.utility:.2%} {self.utility_metric}", *map(str, self.secrets)])
 
 
-def score(z: Tensor, heads: Mapping[str, nn.Module], utility: Target, secrets: Mapping[str, Target]) -> Score:
+def score(
+    z: Tensor, heads: Mapping[str, nn.Module], utility: LearnedTarget, secrets: Mapping[str, LearnedTarget]
+) -> Score:
     """Evaluate the heads of one run on the test part.
 
     Args:
@@ -74,13 +85,13 @@ def score(z: Tensor, heads: Mapping[str, nn.Module], utility: Target, secrets: M
     ]
     return Score(
         utility=float(evaluate(utility, heads["utility"], z, utility.test)),
-        utility_metric=utility.metric,
+        utility_metric=utility.target.metric,
         utility_chance=float(chance_level(utility, utility.test)),
         secrets=tuple(joint),
     )
 
 
-def score_codes(codes: Tensor, book: CodeBook, utility: Target, secrets: Mapping[str, Target]) -> Score:
+def score_codes(codes: Tensor, book: CodeBook, utility: LearnedTarget, secrets: Mapping[str, LearnedTarget]) -> Score:
     """Evaluate released codes on the test part.
 
     Links are predicted by signed products of rows, and classes by the largest entry of a row. A secret is predicted by
@@ -99,10 +110,10 @@ def score_codes(codes: Tensor, book: CodeBook, utility: Target, secrets: Mapping
     else:
         value = float((z[test.index].argmax(dim=-1) == test.y).double().mean())
     counted = [_counted(name, secret, codes, len(book.rows)) for name, secret in secrets.items()]
-    return Score(value, utility.metric, float(chance_level(utility, test)), tuple(counted))
+    return Score(value, utility.target.metric, float(chance_level(utility, test)), tuple(counted))
 
 
-def _counted(name: str, secret: Target, codes: Tensor, num_codes: int) -> Joint:
+def _counted(name: str, secret: LearnedTarget, codes: Tensor, num_codes: int) -> Joint:
     if isinstance(secret, NodeClasses):
         value = float(rule_accuracy(codes, secret, secret.test, num_codes))
     else:
@@ -111,11 +122,11 @@ def _counted(name: str, secret: Target, codes: Tensor, num_codes: int) -> Joint:
         table = torch.bincount(u * num_codes + v, minlength=num_codes**2).view(num_codes, num_codes).double()
         scores = link_scores((table + table.T) / table.sum() / 2, code_shares(codes, num_codes))
         value = float(auc(pair_scores(scores, codes, secret.test), secret.test.y))
-    return Joint(name, secret.metric, value, value, float(chance_level(secret, secret.test)), "counted rule")
+    return Joint(name, secret.target.metric, value, value, float(chance_level(secret, secret.test)), "counted rule")
 
 
-def _joint(name: str, secret: Target, z: Tensor, adversary: nn.Module) -> Joint:
+def _joint(name: str, secret: LearnedTarget, z: Tensor, adversary: nn.Module) -> Joint:
     log_q = log_probs(secret, adversary, z, secret.test)
     value = float(metric_value(secret, log_q, secret.test.y))
-    rounded = float(auc(log_q[:, 1].exp(), secret.test.y)) if secret.metric == "auc" else value
-    return Joint(name, secret.metric, value, rounded, float(chance_level(secret, secret.test)))
+    rounded = float(auc(log_q[:, 1].exp(), secret.test.y)) if secret.target.is_links else value
+    return Joint(name, secret.target.metric, value, rounded, float(chance_level(secret, secret.test)))

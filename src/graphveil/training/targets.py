@@ -1,16 +1,17 @@
-"""Targets: what is predicted from embeddings, with its examples, predictions and metric.
+"""Targets with their examples and predictions, from the side of a training.
 
 The utility head, the training adversary and every attack predict a target. Both of the paper's problems, and those with
 any node attribute as a secret, are then a utility, secrets and a trade-off.
 
-A target belongs to one run, or to a batch of runs on one graph, each with its own split. In a batch, every tensor has a
-leading dimension of runs, and nodes are numbered through all runs, as the rows of the stacked embeddings are.
+A learned target belongs to one run, or to a batch of runs on one graph, each with its own split. In a batch, every
+tensor has a leading dimension of runs, and nodes are numbered through all runs, as the rows of the stacked embeddings
+are.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +27,7 @@ from graphveil.models.blocks import ends, in_blocks, score_in_blocks
 from graphveil.models.heads import Bilinear
 from graphveil.models.sparse import Pattern
 from graphveil.randomness import Noise
+from graphveil.target import CHANCE_AUC, LINKS, Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,20 +75,18 @@ class Rows:
         return ends(self.z, index if index.dim() > self.examples.y.dim() else index[None])
 
 
-class Target(Protocol):
-    """Something to predict from embeddings.
+class LearnedTarget(Protocol):
+    """A target with the examples that it is learned from and evaluated on.
 
     Attributes:
-        name: "links", "labels" or a node attribute.
-        metric: "auc" or "accuracy", both in [0, 1].
+        target: The target, which defines the metric.
         num_classes: The number of classes.
         prior: The share of each class among the training examples, (..., classes).
         val: The validation examples.
         test: The test examples.
     """
 
-    name: str
-    metric: Literal["auc", "accuracy"]
+    target: Target
     num_classes: int
     prior: Tensor
     val: Examples
@@ -107,8 +107,7 @@ class Links:
         device: The device.
     """
 
-    name = "links"
-    metric: Literal["auc", "accuracy"] = "auc"
+    target = Target.of(LINKS)
     num_classes = 2
     val: Examples
     test: Examples
@@ -178,8 +177,6 @@ class NodeClasses:
         device: The device.
     """
 
-    metric: Literal["auc", "accuracy"] = "accuracy"
-
     def __init__(
         self,
         name: str,
@@ -188,7 +185,7 @@ class NodeClasses:
         train_nodes: Callable[[Split], Tensor],
         device: torch.device,
     ) -> None:
-        self.name = name
+        self.target = Target.of(name)
         y = node_classes(graph, name).cpu()
         self.num_classes = int(y.max()) + 1
         first_row = _first_rows(splits)
@@ -214,9 +211,9 @@ class NodeClasses:
         return F.log_softmax(head(*rows.gathered), dim=-1)
 
 
-def utility_target(name: str, graph: Data, splits: Sequence[Split], device: torch.device) -> Target:
+def utility_target(name: str, graph: Data, splits: Sequence[Split], device: torch.device) -> LearnedTarget:
     """Return the target to keep, which is learned from the training parts of the splits."""
-    if name != "links":
+    if not Target.of(name).is_links:
         return class_utility(name, graph, splits, device)
     if any(split.message_edges != "train" for split in splits):
         raise GraphveilError(
@@ -231,9 +228,11 @@ def class_utility(name: str, graph: Data, splits: Sequence[Split], device: torch
     return NodeClasses(name, graph, splits, lambda split: split.train_nodes, device)
 
 
-def secret_target(name: str, graph: Data, splits: Sequence[Split], knows: Knowledge, device: torch.device) -> Target:
+def secret_target(
+    name: str, graph: Data, splits: Sequence[Split], knows: Knowledge, device: torch.device
+) -> LearnedTarget:
     """Return a target to hide, which the adversary learns from the nodes or links that the defender may use."""
-    if name == "links":
+    if Target.of(name).is_links:
         return Links(splits, device)
     return class_secret(name, graph, splits, knows, device)
 
@@ -245,37 +244,37 @@ def class_secret(
     return NodeClasses(name, graph, splits, lambda split: split.defender_nodes(knows), device)
 
 
-def evaluate(target: Target, head: nn.Module, z: Tensor, examples: Examples) -> Tensor:
+def evaluate(learned: LearnedTarget, head: nn.Module, z: Tensor, examples: Examples) -> Tensor:
     """Return the AUC or accuracy of a head on examples, (...); NaN if z is not finite.
 
     Args:
-        target: The target.
+        learned: The target.
         head: The head.
         z: (..., nodes, channels).
         examples: The examples.
     """
-    return metric_value(target, log_probs(target, head, z, examples), examples.y)
+    return metric_value(learned, log_probs(learned, head, z, examples), examples.y)
 
 
-def log_probs(target: Target, head: nn.Module, z: Tensor, examples: Examples) -> Tensor:
+def log_probs(learned: LearnedTarget, head: nn.Module, z: Tensor, examples: Examples) -> Tensor:
     """Return log q(class | z) of each example, (..., n, classes), without gradients and without dropout."""
     was_training = head.training
     head.eval()
     with torch.no_grad():
-        log_q = target.log_probabilities(head, Rows(z, examples))
+        log_q = learned.log_probabilities(head, Rows(z, examples))
     head.train(was_training)
     return log_q
 
 
-def metric_value(target: Target, scores: Tensor, y: Tensor) -> Tensor:
+def metric_value(learned: LearnedTarget, scores: Tensor, y: Tensor) -> Tensor:
     """Return the AUC or accuracy, (...); NaN if a score is not finite.
 
     Args:
-        target: The target, which defines the metric.
+        learned: The target, which defines the metric.
         scores: A score for each class, (..., n, classes).
         y: The true classes, (..., n).
     """
-    if target.metric == "auc":
+    if learned.target.is_links:
         value = auc(scores[..., 1] - scores[..., 0], y)
     else:
         value = (scores.argmax(dim=-1) == y).double().mean(dim=-1)
@@ -297,11 +296,11 @@ def auc(score: Tensor, y: Tensor) -> Tensor:
     return beaten / (links * (y.size(-1) - links))
 
 
-def chance_level(target: Target, examples: Examples) -> Tensor:
+def chance_level(learned: LearnedTarget, examples: Examples) -> Tensor:
     """Return the value of guessing, (...): an AUC of 0.5, or the share of the largest class."""
-    if target.metric == "auc":
-        return torch.full(examples.y.shape[:-1], 0.5, dtype=torch.float64, device=examples.y.device)
-    return _class_shares(examples.y, target.num_classes).double().amax(dim=-1)
+    if learned.target.is_links:
+        return torch.full(examples.y.shape[:-1], CHANCE_AUC, dtype=torch.float64, device=examples.y.device)
+    return _class_shares(examples.y, learned.num_classes).double().amax(dim=-1)
 
 
 def _class_shares(y: Tensor, num_classes: int) -> Tensor:

@@ -19,6 +19,7 @@ from graphveil.data.degree_features import is_structural
 from graphveil.data.origin import node_ids
 from graphveil.models.codes import CodeBook, PairTable, hard_codes
 from graphveil.randomness import hashed_names, uniform_by_name
+from graphveil.target import without_links
 from graphveil.training.book import make_book
 from graphveil.training.counts import allowed_gain, hidden_counts
 from graphveil.training.distil import Lesson, distil
@@ -97,12 +98,13 @@ def node_names(graph: Data) -> Tensor:
 def _other_secrets(veil: "Veil", graph: Data, split: Split) -> list[Tensor]:
     """The classes, known or predicted, of the secrets beside the links, (num_nodes, classes) each."""
     device = pick_device(veil.device)
-    names = [name for name in veil.secrets if name != "links"]
     problem = Problem(
         x=features(graph, [split], veil.scaling_, device),
         adjacency=adjacency(graph, [split], device),
         utility=utility_target(veil.utility, graph, [split], device),
-        secrets=[class_secret(name, graph, [split], veil.adversary.knows, device) for name in names],
+        secrets=[
+            class_secret(name, graph, [split], veil.adversary.knows, device) for name in without_links(veil.secrets)
+        ],
         tradeoff=torch.tensor(veil.tradeoff, dtype=torch.float64, device=device),
     )
     return [classes.shares for classes in secret_classes(problem, veil.in_channels_, [veil.seed])]

@@ -30,6 +30,7 @@ from graphveil.models.build import Spec, spec_name
 from graphveil.models.codes import CodeBook, CodeShape, hard_codes
 from graphveil.models.grid import Grid
 from graphveil.models.stack import load_parts
+from graphveil.target import LINKS
 from graphveil.training.history import Round
 from graphveil.training.inputs import adjacency, features, pick_device, repeatable
 from graphveil.training.loop import Training
@@ -94,12 +95,12 @@ class Veil:
     @property
     def trains_codes(self) -> bool:
         """Whether the output of the encoder is the logits of codes."""
-        return self.objective == CODES and "links" not in self.secrets
+        return self.objective == CODES and LINKS not in self.secrets
 
     @property
     def distils(self) -> bool:
         """Whether codes are distilled from the classes of a plain encoder, because links are hidden."""
-        return self.objective == CODES and "links" in self.secrets
+        return self.objective == CODES and LINKS in self.secrets
 
     def check_settings(self) -> None:
         """Refuse settings that are invalid for every graph; `fit` does so too."""

@@ -12,6 +12,7 @@ from graphveil.models.build import Spec, spec_name
 from graphveil.models.codes import CodeEncoder, PairTable
 from graphveil.models.student import Student
 from graphveil.randomness import global_stream
+from graphveil.target import Target
 from graphveil.training.adversarial import Adversarial
 from graphveil.training.book import counts_degrees
 from graphveil.training.codes import Codes
@@ -42,7 +43,7 @@ def build_modules(veil: "Veil") -> dict[str, nn.Module]:
         if veil.distils:
             return built | {"student": Student(veil.in_channels_, recipe.student_channels, classes["utility"])}
         for number, secret in enumerate(veil.secrets):
-            name, default = numbered("adversary", number), "pair-mlp" if secret == "links" else "mlp"
+            name, default = numbered("adversary", number), Target.of(secret).adversary
             built[name] = build_head(veil.adversary.head or default, secret, width, classes[name])
         return built
 

@@ -28,8 +28,9 @@ from graphveil.data.readers.text import MISSING
 from graphveil.data.sentences import list_names, plural
 from graphveil.data.sparse import identity
 from graphveil.errors import GraphveilError, shortened
+from graphveil.target import BUILT_IN, Target
 
-RESERVED = ("x", "y", "edge_index", "num_nodes", "origin", "links", "labels")
+RESERVED = ("x", "y", "edge_index", "num_nodes", "origin", *BUILT_IN)
 """Names of parts of a graph, which no attribute may have."""
 
 LABEL_NAMES = ("label", "labels", "y", "class", "classes", "category", "target")
@@ -81,7 +82,7 @@ def assemble(contents: Contents, reading: ReadOptions, encoding: Encoding | None
     structural = not pieces.columns and reading.missing == "degree"
     graph.x = stack_features(pieces.parts, rows) if pieces.columns else _missing(pairs, rows, reading, notes)
     for name, classes in targets.items():
-        graph["y" if name == "labels" else name] = classes.codes
+        graph[Target.of(name).key] = classes.codes
     columns = tuple(dict.fromkeys((*contents.columns, *contents.unread)))
     left = [name for name in columns if name not in sources.values()]
     kept = _kept(pieces, targets, left) if encoding is None else encoding

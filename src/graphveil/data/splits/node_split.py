@@ -11,6 +11,7 @@ from graphveil.data.graph import UNKNOWN, check_graph, node_classes
 from graphveil.data.origin import origin_of
 from graphveil.errors import GraphveilError
 from graphveil.randomness import generator
+from graphveil.target import without_links
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ class NodeParts:
 def draw_nodes(graph: Data, seed: int, targets: Sequence[str], count: Callable[[Known], Counts]) -> NodeParts:
     """Draw the nodes of each part for some targets; all parts are empty if the only target is links."""
     check_graph(graph)
-    names = [name for name in targets if name != "links"]
+    names = without_links(targets)
     if not names:
         return NodeParts(*(torch.empty(0, dtype=torch.long) for _ in range(4)))
     known = known_nodes(graph, names)

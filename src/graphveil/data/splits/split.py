@@ -14,7 +14,7 @@ All other code takes its indices from here and never builds its own masks. The c
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import torch
@@ -24,8 +24,8 @@ from torch_geometric.data import Data
 from graphveil.data.graph import (
     UNKNOWN,
     both_directions,
+    class_targets,
     encode_pairs,
-    node_attributes,
     node_classes,
     undirected_pairs,
 )
@@ -33,6 +33,7 @@ from graphveil.data.splits.node_split import Counts, Known, draw_nodes, paper_co
 from graphveil.data.splits.nonlinks import distinct_nonlinks
 from graphveil.errors import GraphveilError, LeakError, unknown
 from graphveil.randomness import generator
+from graphveil.target import LABELS, LINKS, Target, without_links
 
 Knowledge = Literal["few", "all"]
 MessageEdges = Literal["train", "all"]
@@ -173,11 +174,14 @@ class Split:
         """Return the number of message-passing links, and of pairs and nodes with known targets in each part."""
         parts = [getattr(self, field.name) for field in fields(self) if field.name.endswith(("links", "nodes"))]
         sizes = [self.message_pairs.size(1), *(part.size(-1) for part in parts if isinstance(part, Tensor))]
-        for name in targets:
-            if name != "links":
-                known = node_classes(graph, name).cpu() != UNKNOWN
-                sizes += [int(known[part].sum()) for part in parts if isinstance(part, Tensor) and part.dim() == 1]
+        for name in without_links(targets):
+            known = node_classes(graph, name).cpu() != UNKNOWN
+            sizes += [int(known[part].sum()) for part in parts if isinstance(part, Tensor) and part.dim() == 1]
         return tuple(sizes)
+
+    def without_held_out_links(self, utility: str) -> "Split":
+        """Return the split to learn or evaluate a utility with: held-out links are hidden from it if it is links."""
+        return replace(self, message_edges="train") if Target.of(utility).is_links else self
 
     def digest(self) -> str:
         """Return a SHA-256 of all roles, with which a saved run recognises its split."""
@@ -189,11 +193,6 @@ class Split:
         return sha.hexdigest()
 
 
-def default_message_edges(utility: str) -> MessageEdges:
-    """Return "train" if links are the utility, since held-out links must not be passed along; else "all"."""
-    return "train" if utility == "links" else "all"
-
-
 SPLITS = {"paper": Split.paper, "proportional": Split.proportional}
 """The kinds of splits by name."""
 
@@ -203,10 +202,9 @@ def targets_of(graph: Data, secret: str) -> Sequence[str]:
 
     This is the secret; for links it is the labels or the first attribute with at least two classes, else links.
     """
-    if secret != "links":
+    if not Target.of(secret).is_links:
         return (secret,)
-    names = [*(["labels"] if "y" in graph else []), *node_attributes(graph)]
-    return next(((name,) for name in names if _has_classes(graph, name)), ("links",))
+    return next(((name,) for name in class_targets(graph) if _has_classes(graph, name)), (LINKS,))
 
 
 def draw_split(kind: str, graph: Data, seed: int, message_edges: str, targets: Sequence[str]) -> Split:
@@ -240,7 +238,7 @@ def _draw(
 ) -> Split:
     """Draw nodes by `count_nodes`, and 85, 5 and 10 % of the links."""
     if targets is None:
-        targets = ("labels",) if "y" in graph else targets_of(graph, "links")
+        targets = (LABELS,) if "y" in graph else targets_of(graph, LINKS)
     nodes = draw_nodes(graph, seed, targets, count_nodes)
     num_nodes = graph.x.size(0)
     links = undirected_pairs(graph.edge_index.cpu())
