@@ -148,6 +148,27 @@ def test_examples_with_equal_rows_get_the_mean_of_their_answers(village: tuple[D
         np.testing.assert_allclose(tied.test[first == cell], score[first == cell].mean())
 
 
+def test_held_out_answers_are_not_averaged_over_folds(village: tuple[Data, gv.Split]) -> None:
+    """The models of the other folds know the class of a held-out node."""
+    secret = node_secret(*village, "coin", 0)
+    fold = np.concatenate([np.full(len(held_out.y), k) for k, (_, held_out) in enumerate(secret.held_out)])
+    by_fold = np.stack([fold, -fold], axis=1).astype(float)
+    answers = by_row(Answers(by_fold, np.zeros((len(secret.test.y), 2))), np.zeros((240, 1), dtype=np.float32), secret)
+    np.testing.assert_array_equal(answers.val, by_fold)
+
+
+def test_the_strongest_attack_on_random_codes_names_the_largest_class(town: Data, town_split: gv.Split) -> None:
+    """Codes that are independent of the classes: whatever else an attack predicts, it loses accuracy."""
+    graph = town.clone()
+    random = np.random.default_rng(1)
+    graph.secret = torch.from_numpy(random.choice(7, 1500, p=[0.31, 0.16, 0.15, 0.13, 0.1, 0.08, 0.07]))
+    attacks = [*nodes.counting(), *(attack for attack in ALL if attack.name in FAST)]
+    for seed in (1, 2, 3):
+        audit = gv.audit(rows_of(random.integers(0, 28, 1500)), graph, town_split, "secret", attacks, seed)
+        largest = np.bincount(audit.secret.known["all"].y).argmax()
+        assert audit.strongest.headline.value >= (audit.secret.test.y == largest).mean() - 0.005
+
+
 # ----- leaks ----------------------------------------------------------------------------------------------------------
 
 

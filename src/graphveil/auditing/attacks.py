@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphveil.auditing.learners import Rows
 from graphveil.auditing.metrics import Array, Integers
-from graphveil.auditing.secret import LinkSecret, Secret
+from graphveil.auditing.secret import LinkSecret, NodeSecret, Secret
 from graphveil.codes import distinct_codes
 from graphveil.codes.tables import link_cells
 from graphveil.errors import GraphveilError
@@ -152,19 +152,26 @@ def by_row(answers: Answers, rows: Rows, secret: Secret) -> Answers:
     """Give examples with equal rows equal answers: the mean of their answers.
 
     An attack that sees only these rows cannot distinguish such examples. If its answers differ, because of ties between
-    nearest neighbours or because of rounding, the difference is random.
+    nearest neighbours or because of rounding, the difference is random. The mean is over one fold of the validation
+    part: the models of the other folds learned from the examples of this one.
 
     Args:
         answers: the answers of the attack.
         rows: the rows that the attack saw, (num_nodes, columns).
         secret: the secret that was attacked.
     """
-    parts = {"val": secret.val.index, "test": secret.test.index}
-    if isinstance(secret, LinkSecret) and secret.matched is not None:
-        parts |= {"matched_val": secret.matched.val.index, "matched_test": secret.matched.test.index}
+    if isinstance(secret, NodeSecret):
+        folds = [held_out.index for _, held_out in secret.held_out]
+        ends = np.cumsum([len(fold) for fold in folds])[:-1]
+        parts = zip(np.split(answers.val, ends), folds, strict=True)
+        on_val = np.concatenate([_cell_means(values, _cells(rows, fold)) for values, fold in parts])
+        return Answers(on_val, _cell_means(answers.test, _cells(rows, secret.test.index)))
+    queries = {"val": secret.val.index, "test": secret.test.index}
+    if secret.matched is not None:
+        queries |= {"matched_val": secret.matched.val.index, "matched_test": secret.matched.test.index}
     means = {
         name: _cell_means(values, _cells(rows, index))
-        for name, index in parts.items()
+        for name, index in queries.items()
         if (values := getattr(answers, name)) is not None
     }
     return replace(answers, **means)

@@ -89,6 +89,9 @@ def mean_log_likelihood(answers: Array, y: Integers) -> float:
 def calibrate(answers: Array, y: Integers) -> Callable[[Array], Array]:
     """Correct the confidence of answers: log q = a * answers + b, with one b per class, fitted on these examples.
 
+    For nodes, a is at least 0. An answer is slightly less probable where its own example was held out, and with a
+    negative a this effect of cross-validation would pass for a leak. Scores of pairs may have either sign.
+
     Args:
         answers: log-probabilities, (n, classes), or log-odds of a link, (n,).
         y: classes, (n,).
@@ -96,7 +99,7 @@ def calibrate(answers: Array, y: Integers) -> Callable[[Array], Array]:
     Returns:
         A function from answers to log-probabilities, (n, classes).
     """
-    combination = combine([answers], y, min_slope=-np.inf)
+    combination = combine([answers], y, min_slope=0.0 if answers.ndim == 2 else -np.inf)
     return lambda others: combination([others])
 
 
