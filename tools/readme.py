@@ -101,12 +101,12 @@ def headline(results: str) -> str:
         return NO_TABLES
     combinations = f"{count}" if count == other else f"{count} and {other}"
     largest, equal = labels[COMPACT["table2"].reference_column], links[COMPACT["table3"].reference_column]
-    bound = labels["certificate"]
+    bound, attack = labels["certificate"], labels["strongest attack"]
+    found = f"has {attack:.1f}%" if attack > largest else f"is not above chance level ({attack:.1f}%)"
     numbers = (
         f"**{bound - largest:.1f} points above chance level** is the most that any attack on labels can have that sees"
         f" only the embeddings, when links are kept and labels are hidden: {bound:.1f}% accuracy by the certificate,"
-        f" where the largest class has {largest:.1f}%. The strongest attack of the audit has"
-        f" {labels['strongest attack']:.1f}%.",
+        f" where the largest class has {largest:.1f}%. The strongest attack of the audit {found}.",
         f"**{_price(labels):.1f} points of AUC** is the price: link prediction falls from {labels['unprotected']:.1f}%"
         f" to {labels['protected']:.1f}%.",
         f"**{_price(links):.1f} points of accuracy** is the price of keeping labels and hiding links"
