@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphveil.cli.graphs import takes_graph
-from graphveil.cli.shared import Device, GraphName, Root, app, console, exit_on_interrupt, show_table
+from graphveil.cli.shared import AttackJobs, Device, GraphName, Root, app, console, exit_on_interrupt, show_table
 
 if TYPE_CHECKING:
     from graphveil.release import Audited, Release
@@ -108,14 +108,7 @@ def embed(
     out: Annotated[Path, typer.Option(help="The folder to write; `audit`, `report` and `export` accept it.")],
     audit: Annotated[bool, typer.Option(help="Audit every secret of the run that the graph contains.")] = True,
     panel: Annotated[str, typer.Option(help="The attacks of the audit: full, or quick for a first look.")] = "full",
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=1000,
-            help="Parallel processes for the attacks (default: one per core, up to 8; one for the quick panel).",
-        ),
-    ] = None,
+    jobs: AttackJobs = None,
     root: Root = None,
     device: Device = "auto",
 ) -> None:

@@ -10,6 +10,7 @@ import typer
 from graphveil.cli.graphs import takes_graph
 from graphveil.cli.opening import open_and_show
 from graphveil.cli.shared import (
+    AttackJobs,
     Device,
     GraphName,
     Objective,
@@ -164,14 +165,7 @@ def audit(
             help="Also attack control encoders: untrained, unprotected, and this run trained with another seed."
         ),
     ] = True,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=1000,
-            help="Parallel processes for the attacks (default: one per core, up to 8; one for the quick panel).",
-        ),
-    ] = None,
+    jobs: AttackJobs = None,
     time_budget: Annotated[
         float | None,
         typer.Option(min=0, help="Seconds; attacks that are not expected to finish in time are skipped and listed."),

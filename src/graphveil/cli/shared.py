@@ -80,6 +80,14 @@ Split = Annotated[
     typer.Option(help="paper (default for named graphs) or proportional (default for your own)."),
 ]
 Root = Annotated[Path | None, typer.Option(help="Read the raw files of a named graph from this folder.")]
+AttackJobs = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=1000,
+        help="Parallel processes for the attacks (default: one per core, up to 8; one for the quick panel).",
+    ),
+]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
 
 

@@ -61,6 +61,8 @@ class Workers:
                 self._settle(cell, self._start(work, 1).result())
             except BrokenExecutor:
                 self._settle(cell, DIED)
+        if self._pool is not None:
+            self._pool.shutdown()  # `joblib.Parallel` would take this pool for one of its own
 
     def stop(self) -> None:
         """Kill the processes; the cells that they were running are not finished."""
