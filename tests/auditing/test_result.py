@@ -4,7 +4,6 @@ import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,20 +13,15 @@ from msgspec import structs
 from torch_geometric.data import Data
 
 import graphveil as gv
-from graphveil.auditing import Answers, Audit, Context, Effort, Finding, Utility, links, nodes
-from graphveil.auditing.controls import raw_features
+from graphveil.auditing import Answers, Audit, Context, Finding, Utility, links
 from graphveil.auditing.finding import ensemble
 from graphveil.auditing.result import NO_ORIGIN
 from graphveil.auditing.secret import NodeSecret, node_secret
-from graphveil.data import UNKNOWN
 from graphveil.errors import GraphveilError
 from graphveil.files import is_sealed
+from tests.auditing.made import noise
 
 USEFUL = Context(utility=Utility("links", 0.9, 0.5, 1000))
-
-
-def noise(seed: int, columns: int = 8) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(1500, columns)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -161,56 +155,6 @@ def test_a_class_matched_auc_above_chance_is_a_leak(town: Data, town_split: gv.S
     assert audit.verdict == "leaks"
 
 
-def test_the_floor_uses_the_kept_classes(town: Data, town_split: gv.Split) -> None:
-    context = Context(utility=Utility("coin", 0.8, 0.5, 500))
-    panel = [links.Distance("cosine")]
-    of_coin = gv.audit(noise(1), town, town_split, "links", attacks=panel, context=context).floor
-    of_labels = gv.audit(noise(1), town, town_split, "links", attacks=panel).floor
-    assert of_coin is not None
-    assert of_labels is not None
-    assert of_coin.covers(0.5), "a coin does not predict links"
-    assert of_labels.low > 0.6
-
-
-def test_the_floor_ignores_nodes_of_unknown_class(town: Data, town_split: gv.Split) -> None:
-    """As in Citeseer."""
-    graph = town.clone()
-    graph.y[town_split.spare_nodes[:5]] = UNKNOWN
-    graph.y[town_split.test_nodes[:20]] = UNKNOWN
-    panel = [links.Distance("cosine")]
-    known, partly = (gv.audit(noise(1), one, town_split, "links", attacks=panel).floor for one in (town, graph))
-    assert known is not None
-    assert partly is not None
-    assert partly.value == pytest.approx(known.value, abs=0.02)
-
-
-def test_an_attack_of_the_caller_need_not_answer_matched_pairs(town: Data, town_split: gv.Split) -> None:
-    class Own:
-        name, needs, cost = "own", ("z",), 1.0
-
-        def __init__(self, shape: int) -> None:
-            self.shape = shape
-
-        def __call__(self, z: np.ndarray, secret: Any, seed: int) -> Answers:  # noqa: ARG002
-            return Answers(np.arange(len(secret.val.y), dtype=float), np.arange(self.shape, dtype=float))
-
-    count = 2 * town_split.test_links.size(1)
-    audit = gv.audit(noise(1), town, town_split, "links", attacks=[Own(count)])
-    assert audit.class_matched is None
-    assert "class_matched_auc" not in audit.to_dict()["attacks"][0]["metrics"]
-    with pytest.raises(
-        GraphveilError, match=f"attack 'own' answered test with float64 of shape .3,.: expected.*{count}"
-    ):
-        gv.audit(noise(1), town, town_split, "links", attacks=[Own(3)])
-
-
-def test_controls_run_and_have_no_reserved_names(town: Data, town_split: gv.Split) -> None:
-    audit = gv.audit(noise(1), town, town_split, "coin", attacks="quick", controls={"other": noise(2)})
-    assert set(audit.controls) == {"other"}
-    with pytest.raises(GraphveilError, match="'raw features', which is reserved"):
-        gv.audit(noise(1), town, town_split, "coin", attacks="quick", controls={"raw features": noise(2)})
-
-
 def test_the_ensemble_is_chosen_within_a_standard_error(secret: NodeSecret) -> None:
     best, combined = finding(secret, "best", 0.71, 0.6), finding(secret, "ensemble", 0.70, 0.68)
     clear = finding(secret, "clear", 0.85, 0.84)
@@ -290,74 +234,6 @@ def test_the_files_of_an_audit(town: Data, town_split: gv.Split, tmp_path: Path)
     mlp = next(attack for attack in written["attacks"] if attack["attack"] == "MLP, all")
     assert right == pytest.approx(mlp["value"], abs=1e-12), "metrics can be computed from the raw answers"
     assert sorted(file.name for file in (tmp_path / "a").iterdir()) == ["audit.answers.safetensors", "audit.json"]
-
-
-def test_the_same_seed_gives_the_same_audit_with_any_number_of_processes(town: Data, town_split: gv.Split) -> None:
-    panel = [
-        attack for attack in nodes.panel() if attack.name in ("MLP, all", "boosted trees, all", "kernel machine, all")
-    ]
-    one, again, two = (
-        gv.audit(noise(1), town, town_split, "coin", attacks=panel, effort=Effort(jobs=jobs)) for jobs in (1, 1, 2)
-    )
-    for first, second, third in zip(one.findings, again.findings, two.findings, strict=True):
-        np.testing.assert_array_equal(first.answers.test, second.answers.test)
-        np.testing.assert_array_equal(first.answers.test, third.answers.test)
-
-
-def test_a_time_budget_keeps_cheap_attacks_and_names_the_others(town: Data, town_split: gv.Split) -> None:
-    seen: list[str] = []
-    effort = Effort(time_budget=0.0, on_attack=lambda name, done, total: seen.append(name))  # noqa: ARG005
-    audit = gv.audit(noise(1), town, town_split, "links", effort=effort)
-    assert [finding.attack for finding in audit.findings] == seen == ["cosine distance"]
-    assert "boosted trees on pairs" in audit.dropped
-    assert "attacks dropped" in names(audit)
-
-
-def test_panels_are_in_order_of_cost(town: Data, town_split: gv.Split) -> None:
-    from graphveil.auditing.secret import link_secret
-
-    for panel in (nodes.panel(), links.panel(link_secret(town, town_split, 0))):
-        costs = [attack.cost for attack in panel]
-        assert costs == sorted(costs)
-
-
-def test_raw_features_are_reduced_only_when_there_are_many(town: Data) -> None:
-    assert raw_features(town, 0).shape == (1500, 60)
-    wide = Data(x=torch.randn(200, 90))
-    assert raw_features(wide, 0).shape == (200, 64)
-    sparse = Data(x=torch.randn(200, 90).relu().neg().to_sparse_csr())
-    assert raw_features(sparse, 0).shape == (200, 64)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "sentence"),
-    [
-        (lambda z: z[:-1], "1499 rows and the graph has 1500 nodes"),
-        (lambda z: z[:, 0], r"shape \(1500,\)"),
-        (lambda z: z[:, :0], r"shape \(1500, 0\)"),
-        (lambda z: np.where(np.arange(1500)[:, None] == 3, np.nan, z), "nan in row 3, column 0"),
-        (lambda z: np.where(np.arange(1500)[:, None] == 3, np.inf, z), "inf in row 3, column 0"),
-        (lambda z: z.astype(str), "expected numbers"),
-    ],
-)
-def test_invalid_embeddings_raise_an_error(spoil, sentence: str, town: Data, town_split: gv.Split) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(GraphveilError, match=sentence):
-        gv.audit(spoil(noise(1).astype(np.float64)), town, town_split, "coin", attacks="quick")
-
-
-def test_invalid_secrets_raise_an_error(town: Data, town_split: gv.Split) -> None:
-    bad = town.clone()
-    bad.empty, bad.one = bad.coin * 0 - 1, bad.coin * 0
-    for name, sentence in (
-        ("gender", "the graph has no 'gender'"),
-        ("empty", "known for none"),
-        ("one", "only one class"),
-        ("x", "one class for each"),
-    ):
-        with pytest.raises(GraphveilError, match=sentence):
-            gv.audit(noise(1), bad, town_split, name)
-    with pytest.raises(GraphveilError, match="the split is for 1500 nodes"):
-        gv.audit(noise(1), gv.load("karate"), town_split, "labels")
 
 
 @pytest.mark.parametrize("name", ["folder", "link", ""])
