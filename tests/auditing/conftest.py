@@ -47,3 +47,8 @@ def no_map(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def coin(hamlet: Data, hamlet_split: gv.Split) -> NodeSecret:
     return node_secret(hamlet, hamlet_split, "coin", 0)
+
+
+@pytest.fixture(scope="module")
+def secret(town: Data, town_split: gv.Split) -> NodeSecret:
+    return node_secret(town, town_split, "coin", 0)

@@ -17,6 +17,7 @@ from tests.release.made import (
     audit_files,
     change,
     give_codes,
+    tribes,
 )
 
 
@@ -47,3 +48,11 @@ def run(trained: Path, tmp_path: Path) -> Path:
     for file in audit_files(tmp_path / "run").values():
         change(file, **PROTECTED)
     return tmp_path / "run"
+
+
+@pytest.fixture
+def other(coded: Path, tmp_path: Path) -> Path:
+    """A run whose codes reveal nothing alone, and everything together with those of `coded`."""
+    folder = Path(shutil.copytree(coded, tmp_path / "other"))
+    give_codes(folder, CODES % 2 ^ tribes())
+    return folder
