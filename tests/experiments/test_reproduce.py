@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import graphveil as gv
+from graphveil.auditing import links
 from graphveil.data.datasets import catalog
 from graphveil.errors import GraphveilError
 from graphveil.experiments import cells as cells_module
@@ -25,8 +26,10 @@ from tests.experiments.made import TINY, made_up, write_result
 
 
 @pytest.fixture
-def few_links(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The graph `synthetic` has a third of its links and a fifth of its features, which are attacked in seconds."""
+def small_audits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The graph `synthetic` has a third of its links, attacks learn from 600 pairs, and no map is drawn."""
+    monkeypatch.setattr(links, "MAX_KNOWN_PAIRS_QUICK", 600)
+    monkeypatch.setattr(cells_module, "draw", lambda *_: None)
     spec = gv.GraphSpec(num_nodes=1700, num_edges=2000, num_features=100)
     monkeypatch.setitem(catalog.BUILT_IN, "synthetic", (lambda: gv.generate(spec), "a smaller one"))
 
@@ -35,7 +38,7 @@ def ignore_progress(cell: Cell, fault: str | None) -> None:
     """An `on_done` that does nothing."""
 
 
-@pytest.mark.usefixtures("few_links")
+@pytest.mark.usefixtures("small_audits")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_experiment_runs_one_round_on_a_small_graph(name: str, tmp_path: Path) -> None:
     experiment = load_experiment(name)
@@ -96,7 +99,7 @@ def test_a_selection_reduces_experiments_and_refuses_unknown_names() -> None:
             select(both, wrong)
 
 
-@pytest.mark.usefixtures("few_links")
+@pytest.mark.usefixtures("small_audits")
 @pytest.mark.parametrize("cell", [TINY, replace(TINY, objective="codes", adversary=None, rounds=2)])
 def test_stored_embeddings_are_audited_without_training(
     cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -207,7 +210,7 @@ def test_the_rest_of_a_batch_is_trained_if_one_cell_fails(tmp_path: Path, monkey
     assert [read_result(cell, tmp_path) is not None for cell in todo] == [True, False, True]
 
 
-@pytest.mark.usefixtures("few_links")
+@pytest.mark.usefixtures("small_audits")
 @pytest.mark.parametrize("problem", ["table2", "table3"])
 def test_a_trade_off_of_one_equals_the_unprotected_run(problem: str) -> None:
     """For every adversarial objective and adversary."""
