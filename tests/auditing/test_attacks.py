@@ -76,8 +76,11 @@ def ring(coin: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("plant", [xor, ring])
 def test_a_nonlinear_secret_is_found_but_not_by_a_linear_attack(
-    plant: Callable[[np.ndarray], np.ndarray], hamlet: Data, hamlet_split: gv.Split
+    plant: Callable[[np.ndarray], np.ndarray], hamlet: Data, hamlet_split: gv.Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    kinds = [f"{kind}, all" for kind in ("logistic regression", "kernel machine", "MLP")]
+    few = [attack for attack in nodes.panel() if attack.name in kinds]
+    monkeypatch.setattr(nodes, "panel", lambda: few)
     audit = gv.audit(plant(hamlet.coin.numpy()), hamlet, hamlet_split, "coin")
     assert audit.strongest.headline.value > 0.95
     linear = next(finding for finding in audit.findings if finding.attack == "logistic regression, all")
@@ -140,8 +143,8 @@ def test_a_secret_beside_a_large_offset_is_found(town: Data, town_split: gv.Spli
 @pytest.mark.parametrize("name", LINK_ATTACKS)
 def test_every_link_attack_finds_nothing_in_noise(name: str, hamlet_links: LinkSecret) -> None:
     attack = find(name, links.panel(hamlet_links))
-    covered = [attack_with(attack, noise(seed, nodes=500), hamlet_links).headline.covers(0.5) for seed in range(13, 18)]
-    assert sum(covered) >= 3
+    covered = [attack_with(attack, noise(seed, nodes=500), hamlet_links).headline.covers(0.5) for seed in (13, 14, 15)]
+    assert sum(covered) >= 2
 
 
 def test_the_names_of_the_panel(hamlet_links: LinkSecret) -> None:
@@ -150,12 +153,12 @@ def test_the_names_of_the_panel(hamlet_links: LinkSecret) -> None:
 
 @pytest.fixture(scope="module")
 def islands() -> tuple[Data, gv.Split]:
-    """100 islands of six nodes, all linked within: the island of each node determines the links."""
-    island = np.repeat(np.arange(100), 6)
+    """60 islands of six nodes, all linked within: the island of each node determines the links."""
+    island = np.repeat(np.arange(60), 6)
     u, v = np.triu_indices(6, 1)
-    pairs = np.concatenate([np.stack([u, v]) + 6 * start for start in range(100)], axis=1)
+    pairs = np.concatenate([np.stack([u, v]) + 6 * start for start in range(60)], axis=1)
     both = torch.from_numpy(np.concatenate([pairs, pairs[::-1]], axis=1))
-    x = torch.from_numpy(noise(1, columns=5, nodes=600))
+    x = torch.from_numpy(noise(1, columns=5, nodes=360))
     graph = Data(x=x, edge_index=both, y=torch.from_numpy(island % 3))
     return graph, gv.Split.proportional(graph, 0, message_edges="all")
 
@@ -165,9 +168,9 @@ def test_every_link_attack_finds_planted_links(name: str, islands: tuple[Data, g
     """The nodes of an island are close. The agreement of classes is coarser, and is tested below."""
     graph, split = islands
     secret = link_secret(graph, split, 0)
-    place = np.random.default_rng(0).normal(size=(100, 12))
+    place = np.random.default_rng(0).normal(size=(60, 12))
     place /= np.linalg.norm(place, axis=1, keepdims=True)  # the inner product compares directions
-    z = np.repeat(place, 6, axis=0) + 0.02 * noise(2, columns=12, nodes=600)
+    z = np.repeat(place, 6, axis=0) + 0.02 * noise(2, columns=12, nodes=360)
     assert attack_with(find(name, links.panel(secret)), z, secret).headline.value > 0.95
 
 
@@ -175,8 +178,8 @@ def test_every_link_attack_finds_planted_links(name: str, islands: tuple[Data, g
 def test_learners_on_pairs_find_links_in_directions_of_small_spread(name: str, islands: tuple[Data, gv.Split]) -> None:
     graph, split = islands
     secret = link_secret(graph, split, 0)
-    place = np.repeat(np.random.default_rng(0).normal(size=(100, 6)), 6, axis=0)
-    z = with_small_spread(place + 0.02 * noise(2, columns=6, nodes=600))
+    place = np.repeat(np.random.default_rng(0).normal(size=(60, 6)), 6, axis=0)
+    z = with_small_spread(place + 0.02 * noise(2, columns=6, nodes=360))
     assert attack_with(find(name, links.panel(secret)), z, secret).headline.value > 0.9
 
 
@@ -214,8 +217,8 @@ def test_links_between_distant_nodes_are_found(islands: tuple[Data, gv.Split]) -
 def test_a_secret_in_the_distance_of_pairs_is_found(islands: tuple[Data, gv.Split]) -> None:
     """The nodes of an island are on a circle: linked nodes are at a few fixed distances."""
     graph, split = islands
-    angle = np.tile(np.arange(6), 100) * np.pi / 3
-    place = np.random.default_rng(0).normal(size=(100, 2)) * 3
+    angle = np.tile(np.arange(6), 60) * np.pi / 3
+    place = np.random.default_rng(0).normal(size=(60, 2)) * 3
     z = np.repeat(place, 6, axis=0) + np.stack([np.cos(angle), np.sin(angle)], axis=1)
     audit = gv.audit(z, graph, split, "links")
     assert audit.strongest.headline.value > 0.95

@@ -79,7 +79,11 @@ def test_an_ensemble_that_is_not_above_chance_predicts_the_largest_class(coin: N
     assert not some.constant
 
 
-def test_a_full_audit_compares_attacks_on_all_known_nodes(hamlet: Data, hamlet_split: gv.Split) -> None:
+def test_a_full_audit_compares_attacks_on_all_known_nodes(
+    hamlet: Data, hamlet_split: gv.Split, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = [attack for attack in nodes.panel() if attack.name.startswith(("logistic regression", "k nearest"))]
+    monkeypatch.setattr(nodes, "panel", lambda: few)
     z = np.random.default_rng(0).standard_normal((500, 4)) + 0.3 * hamlet.coin.numpy()[:, None]
     audit = gv.audit(z, hamlet, hamlet_split, "coin")
     known = 500 - len(audit.secret.test.y)

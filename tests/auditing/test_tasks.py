@@ -1,6 +1,8 @@
 """Running attacks: any number of processes, and a time budget."""
 
 import numpy as np
+import pytest
+from joblib.externals.loky import reusable_executor
 from torch_geometric.data import Data
 
 import graphveil as gv
@@ -8,6 +10,13 @@ from graphveil.auditing import Effort, nodes
 from tests.auditing.made import noise
 
 
+@pytest.fixture
+def no_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """joblib cannot use the pool of processes that `experiments.workers` may have left in this process."""
+    monkeypatch.setattr(reusable_executor, "_executor", None)
+
+
+@pytest.mark.usefixtures("no_pool")
 def test_the_same_seed_gives_the_same_audit_with_any_number_of_processes(hamlet: Data, hamlet_split: gv.Split) -> None:
     panel = [
         attack for attack in nodes.panel() if attack.name in ("MLP, all", "boosted trees, all", "kernel machine, all")

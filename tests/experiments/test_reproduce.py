@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -26,12 +27,15 @@ from tests.experiments.made import TINY, made_up, write_result
 
 
 @pytest.fixture
-def small_audits(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_audits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The graph `synthetic` has a third of its links, attacks learn from 600 pairs, and no map is drawn."""
     monkeypatch.setattr(links, "MAX_KNOWN_PAIRS_QUICK", 600)
     monkeypatch.setattr(cells_module, "draw", lambda *_: None)
     spec = gv.GraphSpec(num_nodes=1700, num_edges=2000, num_features=100)
     monkeypatch.setitem(catalog.BUILT_IN, "synthetic", (lambda: gv.generate(spec), "a smaller one"))
+    cells_module._open.cache_clear()
+    yield
+    cells_module._open.cache_clear()
 
 
 def ignore_progress(cell: Cell, fault: str | None) -> None:
@@ -171,8 +175,9 @@ def test_an_error_inside_a_cell_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_cells_that_a_gpu_trains_in_batches_equal_single_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    todo = [replace(TINY, seed=seed, tradeoff=tradeoff, rounds=2) for seed in (0, 1) for tradeoff in (0.5, 1.0)]
-    other = replace(TINY, objective="codes", adversary=None, rounds=2)
+    small = replace(TINY, dataset="karate", split="proportional", rounds=2)
+    todo = [replace(small, seed=seed, tradeoff=tradeoff) for seed in (0, 1) for tradeoff in (0.5, 1.0)]
+    other = replace(small, objective="codes", adversary=None)
     assert sorted(len(batch) for batch in batches([*todo, other])) == [1, 4]
     on_gpu = [replace(cell, device="cuda") for cell in [*todo, other]]
     assert on_gpu[0].key != todo[0].key
@@ -204,7 +209,8 @@ def test_the_rest_of_a_batch_is_trained_if_one_cell_fails(tmp_path: Path, monkey
 
     _train_on_the_cpu(monkeypatch)
     monkeypatch.setattr(reproduce_module, "train", failing)
-    todo = [replace(TINY, seed=seed, device="cuda") for seed in range(3)]
+    small = replace(TINY, dataset="karate", split="proportional", device="cuda")
+    todo = [replace(small, seed=seed) for seed in range(3)]
     failed = run_missing(todo, tmp_path, 1, ignore_progress)
     assert [(cell.seed, fault) for cell, fault in failed] == [(1, "diverged")]
     assert [read_result(cell, tmp_path) is not None for cell in todo] == [True, False, True]
