@@ -6,7 +6,7 @@ DOCS_READY := .venv/.installed-docs
 # Threads that spin long while they wait are very slow on a machine with other work.
 export GOMP_SPINCOUNT ?= 1000
 
-.PHONY: demo test test-slow lint audit docs results readme bench picture clean
+.PHONY: demo test test-slow coverage lint audit docs results readme bench picture clean
 
 demo: $(READY)  ## protect real Cora, audit what still leaks, and write a report
 	$(BIN)/graphveil demo
@@ -16,6 +16,9 @@ test: lint  ## lint, type-check, import rules, quick tests
 
 test-slow: $(READY)  ## the tests that take minutes
 	$(BIN)/pytest -n 2 -m slow
+
+coverage: $(READY)  ## the lines and branches of src that the quick tests reach; fails below 92 %
+	$(BIN)/pytest -n 2 --cov --cov-report=term
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -1,15 +1,29 @@
-"""Graphs that tests share: two generated ones, of which one is small."""
+"""What tests of several rooms share: two generated graphs, programs, and a trained run on two tables."""
 
 import signal
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 import torch
 from torch_geometric.data import Data
 
 import graphveil as gv
+from graphveil.data import Split
+from graphveil.data.datasets.catalog import open_graph
+from graphveil.runs.audit import audit_run
+from graphveil.runs.protect import protect
+from tests.forked import Forks
+from tests.release.made import READING, SECRETS, drawn, write_tables
 
-torch.set_num_threads(1)  # two test processes share two cores
+torch.set_num_threads(1)  # like the other libraries, see tests/__init__.py
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it, and so would children
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Forks:
+    """Starts programs that have imported everything already."""
+    return Forks(tmp_path_factory.mktemp("said"))
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +52,23 @@ def small_split(small: Data) -> gv.Split:
 def quick() -> gv.Recipe:
     """A recipe for a training of a second."""
     return gv.Recipe(rounds=12, hidden_channels=8, out_channels=4, evaluate_every=3, warmup=3, patience=12)
+
+
+@pytest.fixture(scope="session")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tables(tmp_path_factory.mktemp("own") / "tables", *drawn(0))
+
+
+@pytest.fixture(scope="session")
+def trained(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that keeps the guild, hides tribe and links, and passes messages along all links."""
+    out = tmp_path_factory.mktemp("run") / "trained"
+    graph = open_graph(str(tables), READING)
+    split = Split.proportional(graph, 4, message_edges="all", targets=["labels", *SECRETS])
+    short = {"rounds": 30, "hidden_channels": 16, "out_channels": 6, "evaluate_every": 5, "warmup": 5, "patience": 30}
+    recipe = gv.Veil(utility="labels", secret=SECRETS, objective="club").recipe.but(**short)
+    veil = gv.Veil("labels", SECRETS, objective="club", recipe=recipe, seed=4, device="cpu")
+    source = {"graph": str(tables), "reading": asdict(READING), "split": "proportional"}
+    protect(veil, graph, split, out, source=source)
+    audit_run(out, attacks="quick")
+    return out

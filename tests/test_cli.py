@@ -9,20 +9,17 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from graphveil import cli
 from graphveil.cli.shared import PlainConsole, console, scores_table, show_table, warn_if_utility_is_lost
-from graphveil.errors import is_out_of_memory
 from graphveil.training.score import Joint, Score
-from tests.forked import processes_of_group
+from tests.forked import Forks, Shell, processes_of_group
 
 
 @dataclass(frozen=True)
@@ -131,25 +128,23 @@ def test_protect_without_a_terminal_is_plain_text(problem: list[str], tmp_path: 
     ],
 )
 def test_protect_on_a_terminal_shows_progress_that_fits(
-    columns: int, objective: str, live: str, tmp_path: Path
+    columns: int, objective: str, live: str, forks: Forks, tmp_path: Path
 ) -> None:
     """A real pseudo-terminal: a live line with the validation values, and the losses where there is room for them.
 
     Sentences are not cut into lines: a terminal does that itself.
     """
-    command = [sys.executable, "-m", "graphveil", "protect", "synthetic", "--objective", objective, *QUICK]
-    command += ["--out", str(tmp_path / "run")]
     ours, theirs = pty.openpty()
-    environment = os.environ | {"COLUMNS": str(columns), "LINES": "20", "TERM": "xterm"}
+    command = ["protect", "synthetic", "--objective", objective, *QUICK, "--out", str(tmp_path / "run")]
+    program = forks.start(*command, before=Shell(tmp_path, columns, os.ttyname(theirs)))
+    os.close(theirs)
     output = b""
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
-        os.close(theirs)
-        with contextlib.suppress(OSError):  # how a pseudo-terminal reports that the program has exited
-            while chunk := os.read(ours, 4096):
-                output += chunk
+    with contextlib.suppress(OSError):  # how a pseudo-terminal reports that the program has exited
+        while chunk := os.read(ours, 4096):
+            output += chunk
     os.close(ours)
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.decode())
-    assert process.returncode == 0, text
+    assert program.wait() == 0, text
     assert re.search(live, text)
     sentences = ("warning: ", "Certificate for ")
     lines = [line for line in re.split(r"[\r\n]+", text) if str(tmp_path) not in line]
@@ -305,21 +300,6 @@ def test_a_name_that_is_not_utf8_is_one_sentence(graphveil: Program) -> None:
     assert "'M\\udcfcller' is not UTF-8" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("error", "memory"),
-    [
-        (MemoryError(), True),
-        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB."), True),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 25600000000 bytes."), True),
-        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
-        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
-        (ValueError("out of memory"), False),
-    ],
-)
-def test_which_errors_are_out_of_memory(error: Exception, memory: bool) -> None:
-    assert is_out_of_memory(error) is memory
-
-
 def test_too_little_memory_is_one_sentence(tmp_path: Path, graphveil: Program) -> None:
     """A terabyte and more, which no machine gives."""
     done = graphveil(
@@ -344,21 +324,6 @@ def test_an_output_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path,
     assert done.returncode == 2
     assert done.stderr.startswith("graphveil: cannot write")
     assert done.stderr.count("\n") == 1
-
-
-def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
-    """Ctrl-C during training: exit code 130 at once, and --resume goes on."""
-    command = [sys.executable, "-m", "graphveil", "protect", "synthetic", "--out", str(tmp_path / "run")]
-    slow = [*command, "--set", "rounds=100000", "--set", "patience=100000"]
-    with subprocess.Popen(slow, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "run" / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
-    assert process.returncode == 130
-    assert "--resume" in err
-    assert "Traceback" not in err
 
 
 @pytest.mark.parametrize(
@@ -446,27 +411,18 @@ def test_embeddings_that_have_collapsed_are_flagged(
     assert "collapsed" in [flag["name"] for flag in written["flags"]]
 
 
-def test_an_interrupted_audit_writes_nothing(tmp_path: Path) -> None:
+def test_an_interrupted_audit_writes_nothing(forks: Forks, tmp_path: Path) -> None:
     """Ctrl-C reaches the worker processes too, as on a terminal."""
     np.save(tmp_path / "z.npy", np.random.default_rng(0).normal(size=(2000, 32)))
-    command = [sys.executable, "-m", "graphveil", "--verbose", "audit", "--embeddings", "z.npy", "--graph", "synthetic"]
-    process = subprocess.Popen(
-        [*command, "--secret", "links", "--jobs", "2"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    with process:
-        deadline = time.monotonic() + 120
-        while len(processes_of_group(process.pid)) < 4 and time.monotonic() < deadline:
-            time.sleep(0.1)  # until the program, joblib's tracker and two workers run
-        os.killpg(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=30)
-    assert process.returncode == 130, err
-    assert err.startswith("graphveil: interrupted")
-    assert "Traceback" not in err
+    command = ["--verbose", "audit", "--embeddings", "z.npy", "--graph", "synthetic", "--secret", "links"]
+    program = forks.start(*command, "--jobs", "2", before=Shell(tmp_path))
+    group = program.process.pid or 0
+    everybody = 4  # the program, joblib's tracker and two workers
+    assert program.wait_for(lambda: len(processes_of_group(group)) >= everybody, 300), program.said
+    program.signal(signal.SIGINT)
+    assert program.wait() == 130, program.said
+    assert program.said.startswith("graphveil: interrupted")
+    assert "Traceback" not in program.said
     assert [file.name for file in tmp_path.iterdir()] == ["z.npy"]
 
 

@@ -3,11 +3,9 @@
 Programs are real processes and faults are real ones, wherever a test may make them.
 """
 
-import contextlib
 import ctypes
 import json
 import logging
-import multiprocessing as mp
 import os
 import random
 import resource
@@ -16,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,11 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from filelock import FileLock
 from torch_geometric.data import Data
 
 import graphveil as gv
-from graphveil.files import hold_lock, write_text
+from graphveil.files import hold_lock
 from graphveil.runs.protect import protect
 from graphveil.training.loop import Training
 from tests.forked import Forks, Program
@@ -36,11 +34,6 @@ SMALL = ["--set", "hidden_channels=16", "--set", "out_channels=8", "--adversary-
 CLUB = ["karate", "--split", "proportional"]
 FOR_EVER = ["--set", "rounds=100000", "--set", "patience=100000"]
 CHECKPOINT = "checkpoint.safetensors"
-
-
-@pytest.fixture(scope="module")
-def forks(tmp_path_factory: pytest.TempPathFactory) -> Forks:
-    return Forks(tmp_path_factory.mktemp("said"))
 
 
 def is_one_sentence(said: str) -> bool:
@@ -68,89 +61,6 @@ def test_a_lock_names_its_holder(forks: Forks, tmp_path: Path) -> None:
     with hold_lock(tmp_path / ".lock", 0, "busy."):
         assert json.loads((tmp_path / ".lock.json").read_text())["pid"] == os.getpid()
     assert sorted(file.name for file in tmp_path.iterdir()) == [".lock", CHECKPOINT]
-
-
-def dead_process() -> int:
-    with subprocess.Popen(["true"]) as process:
-        return process.pid
-
-
-@pytest.mark.parametrize(
-    "note",
-    [
-        None,
-        "",
-        '{"pid": 1, "hos',
-        "[1, 2]",
-        "[" * 5000,
-        json.dumps({"pid": dead_process(), "host": socket.gethostname(), "verb": "audit", "since": "2026-01-01"}),
-        json.dumps({"pid": -1, "host": socket.gethostname(), "verb": "audit", "since": "2026-01-01"}),
-        json.dumps({"pid": 10**40, "host": socket.gethostname(), "verb": "audit", "since": "2026-01-01"}),
-        json.dumps({"pid": 1, "host": "h", "verb": "audit", "since": "yesterday"}),
-        json.dumps({"pid": 1, "host": "h", "verb": 3, "since": "2026-01-01"}),
-    ],
-    ids=["none", "empty", "torn", "list", "deep", "dead", "negative", "huge", "yesterday", "number"],
-)
-def test_an_invalid_note_is_not_shown(note: str | None, tmp_path: Path) -> None:
-    if note is not None:
-        (tmp_path / ".lock.json").write_text(note)
-    with (
-        FileLock(tmp_path / ".lock"),
-        pytest.raises(gv.GraphveilError) as refused,
-        hold_lock(tmp_path / ".lock", 0, "busy."),
-    ):
-        pass
-    assert str(refused.value) == "busy."
-
-
-def test_a_note_cannot_break_the_sentence(tmp_path: Path) -> None:
-    words = {"pid": 7, "host": "[red]else\nwhere", "verb": "\x1b[2J" * 100, "since": "2026-01-02T03:04:05"}
-    (tmp_path / ".lock.json").write_text(json.dumps(words))
-    with (
-        FileLock(tmp_path / ".lock"),
-        pytest.raises(gv.GraphveilError) as refused,
-        hold_lock(tmp_path / ".lock", 0, "busy."),
-    ):
-        pass
-    said = str(refused.value)
-    assert said.startswith(r"busy. It is process 7 on [red]else\nwhere, which has run `\x1b[2J")
-    assert said.endswith("since 2026-01-02 03:04:05.")
-    assert said.isprintable()
-    assert len(said) < 500
-
-
-def test_what_is_being_written_is_not_swept_away(tmp_path: Path) -> None:
-    """Two that write without a lock, such as two reports, do not take each other's work for rubbish."""
-    (tmp_path / ".a.json.0123.part").write_text("of a killed one")
-
-    def write(temporary: Path) -> None:
-        temporary.write_text("mine")
-        with hold_lock(tmp_path / ".lock", 0, "busy."):
-            assert temporary.read_text() == "mine"
-        write_text(tmp_path / "a.json", "another's")
-
-    gv.files.write_atomically(tmp_path / "a.json", write)
-    assert (tmp_path / "a.json").read_text() == "mine"
-    assert sorted(file.name for file in tmp_path.iterdir()) == [".lock", "a.json"]
-
-
-@pytest.mark.parametrize("kind", ["folder", "pipe", "link", "device"])
-def test_only_plain_files_are_replaced(kind: str, tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    match kind:
-        case "folder":
-            path.mkdir()
-        case "pipe":
-            os.mkfifo(path)
-        case "link":
-            path.symlink_to(tmp_path / "elsewhere")
-        case "device":
-            path = Path("/dev/full")
-    before = path.lstat()
-    with pytest.raises(gv.GraphveilError, match=r"cannot write .*(a\.json|full): it exists and is not a regular file"):
-        write_text(path, "text")
-    assert path.lstat().st_mode == before.st_mode
-    assert not (tmp_path / "elsewhere").exists()
 
 
 @pytest.fixture(scope="module")
@@ -405,64 +315,6 @@ def test_what_is_refused_leaves_no_new_folder(what: str, forks: Forks, tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("made", "wrote", "left"),
-    [
-        (False, [], []),
-        (False, ["a"], ["out", "out/.lock", "out/a"]),
-        (False, ["z"], []),
-        (False, ["z", "a"], ["out", "out/.lock", "out/a", "out/z"]),
-        (True, [], ["out"]),
-        (True, ["z"], ["out", "out/.lock", "out/z"]),
-    ],
-)
-def test_a_folder_goes_again_if_it_is_new_and_holds_nothing_of_worth(
-    made: bool, wrote: list[str], left: list[str], tmp_path: Path
-) -> None:
-    """In a folder that was there already, a file may be anybody's."""
-    out = tmp_path / "new" / "out"
-    if made:
-        out.mkdir(parents=True)
-    with hold_lock(out / ".lock", 0, "busy.", disposable=["z", "y"]):
-        for name in wrote:
-            (out / name).write_text("something")
-    names = sorted(str(file.relative_to(tmp_path / "new")) for file in (tmp_path / "new").rglob("*"))
-    assert names == left
-    assert (tmp_path / "new").exists() == (made or bool(left))
-
-
-def contend(folder: Path, seconds: float, told: Any) -> None:
-    """Take a lock again and again, fail while it is held, and count how often that was, and how often it was taken."""
-    held = doubly = 0
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        with contextlib.suppress(gv.GraphveilError, ZeroDivisionError), hold_lock(folder / "out" / ".lock", 0, "busy."):
-            held += 1
-            try:
-                os.close(os.open(folder / "held", os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                doubly += 1
-            time.sleep(0.0002)
-            (folder / "held").unlink(missing_ok=True)
-            raise ZeroDivisionError
-    told.put((held, doubly))
-
-
-def test_a_lock_that_goes_with_its_folder_is_never_held_by_two(tmp_path: Path) -> None:
-    """A process that opened it before it was removed holds a void lock, while the next one creates another."""
-    context = mp.get_context("fork")
-    told = context.SimpleQueue()
-    processes = [context.Process(target=contend, args=(tmp_path, 3.0, told)) for _ in range(6)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    counts = [told.get() for _ in processes]
-    assert all(held for held, _ in counts), "everybody had a turn"
-    assert sum(doubly for _, doubly in counts) == 0
-    assert {*tmp_path.rglob("*")} <= {tmp_path / "out"}, "which may stay where the last to leave did not make it"
-
-
 def without_privileges() -> None:
     """Root gives up all that sets it above the permissions of files."""
     if os.getuid() == 0:
@@ -568,6 +420,18 @@ def slow_disk() -> None:
     os.fsync = sync
 
 
+def stuck_disk() -> None:
+    """The first file is not written to its end before something else happens."""
+    real = os.fsync
+
+    def sync(fd: Any) -> None:
+        os.fsync = real
+        threading.Event().wait(60)
+        real(fd)
+
+    os.fsync = sync
+
+
 @pytest.mark.parametrize(
     ("kind", "formats"),
     [("unbroken", "parquet,npy,safetensors,word2vec,projector"), ("coded", "codes,parquet,npy,safetensors,word2vec")],
@@ -581,7 +445,7 @@ def test_an_interrupted_export_releases_nothing(
     assert forks("audit", run, "--panel", "quick") == (0, "")
     out = tmp_path / "release"
     words: list[str | Path] = ["export", run, "--out", out, "--force", "--format", formats]
-    program = forks.start(*words, before=slow_disk)
+    program = forks.start(*words, before=stuck_disk)
     assert program.wait_for(lambda: any(file.suffix == ".part" for file in tmp_path.rglob("*")))
     program.signal(signal.SIGINT)
     assert program.wait(20) == 130
@@ -608,7 +472,6 @@ def test_an_interrupt_says_how_to_go_on(verb: str, forks: Forks, tmp_path: Path)
     words, sign, says = INTERRUPTS[verb]
     program = forks.start(verb, *words, "--out", tmp_path)
     assert program.wait_for((tmp_path / sign).exists)
-    time.sleep(0.3)
     program.signal(signal.SIGINT)
     assert program.wait(20) == 130
     assert is_one_sentence(program.said)
@@ -621,7 +484,7 @@ def test_an_interrupt_says_how_to_go_on(verb: str, forks: Forks, tmp_path: Path)
 def test_an_interrupt_before_anything_is_written(seed: int, forks: Forks, tmp_path: Path) -> None:
     """While a graph is loaded and split, say."""
     program = forks.start("protect", "synthetic", *SMALL, *FOR_EVER, "--out", tmp_path / "run")
-    time.sleep(random.Random(seed).uniform(0.02, 0.15))
+    program.process.join(random.Random(seed).uniform(0.02, 0.15))
     program.signal(signal.SIGINT)
     assert program.wait(20) == 130
     assert is_one_sentence(program.said)

@@ -1,21 +1,17 @@
 """The README: its example runs as it stands, and it has what a first look needs."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.forked import Forks, Shell
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_example(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", EXAMPLES[0]], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    certificate, score, *_ = done.stdout.splitlines()
+def test_the_example(forks: Forks, tmp_path: Path) -> None:
+    certificate, score, *_ = forks.script(EXAMPLES[0], Shell(tmp_path)).splitlines()
     assert certificate.startswith(
         "An attacker who sees only the released codes, with any method, predicts the label of at"
     )

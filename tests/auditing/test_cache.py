@@ -62,7 +62,7 @@ def test_a_control_is_attacked_once_and_the_embeddings_every_time(
 
 
 def test_the_cache_of_a_full_audit_depends_on_secret_split_and_seed(
-    town: Data, town_split: gv.Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hamlet: Data, hamlet_split: gv.Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = []
 
@@ -76,15 +76,16 @@ def test_the_cache_of_a_full_audit_depends_on_secret_split_and_seed(
 
     monkeypatch.setattr(panel, "AnswerCache", Noting)
     monkeypatch.setattr(panel, "resolve_panel", few)
-    z, other = np.random.default_rng(0).normal(size=(1500, 3)), gv.Split.proportional(town, 3, message_edges="all")
+    monkeypatch.setattr(panel, "holding_more", lambda *_: [])
+    z, other = np.random.default_rng(0).normal(size=(500, 3)), gv.Split.proportional(hamlet, 3, message_edges="all")
     for split, name, seed in (
-        (town_split, "coin", 0),
-        (town_split, "labels", 0),
+        (hamlet_split, "coin", 0),
+        (hamlet_split, "labels", 0),
         (other, "coin", 0),
         (other, "coin", 1),
     ):
-        gv.audit(z, town, split, name, seed=seed, effort=Effort(cache=tmp_path))
+        gv.audit(z, hamlet, split, name, seed=seed, effort=Effort(cache=tmp_path))
     assert len(set(keys)) == 4
     before = len(keys)
-    gv.audit(z, town, town_split, "coin", [LogisticRegression()], effort=Effort(cache=tmp_path))
+    gv.audit(z, hamlet, hamlet_split, "coin", [LogisticRegression()], effort=Effort(cache=tmp_path))
     assert len(keys) == before, "attacks of the caller are not cached: their names do not identify them"

@@ -165,6 +165,7 @@ def test_the_strongest_attack_on_random_codes_names_the_largest_class(town: Data
     attacks = [*nodes.counting(), *(attack for attack in ALL if attack.name in FAST)]
     for seed in (1, 2, 3):
         audit = gv.audit(rows_of(random.integers(0, 28, 1500)), graph, town_split, "secret", attacks, seed)
+        assert isinstance(audit.secret, NodeSecret)
         largest = np.bincount(audit.secret.known["all"].y).argmax()
         assert audit.strongest.headline.value >= (audit.secret.test.y == largest).mean() - 0.005
 

@@ -4,46 +4,19 @@ import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import safetensors.numpy
-import torch
-from msgspec import structs
 from torch_geometric.data import Data
 
 import graphveil as gv
-from graphveil.auditing import Answers, Audit, Context, Effort, Finding, Utility, links, nodes
-from graphveil.auditing.controls import raw_features
+from graphveil.auditing import Answers, Audit, Context, Finding
 from graphveil.auditing.finding import ensemble
-from graphveil.auditing.result import NO_ORIGIN
-from graphveil.auditing.secret import NodeSecret, node_secret
-from graphveil.data import UNKNOWN
+from graphveil.auditing.secret import NodeSecret
 from graphveil.errors import GraphveilError
 from graphveil.files import is_sealed
-
-USEFUL = Context(utility=Utility("links", 0.9, 0.5, 1000))
-
-
-def noise(seed: int, columns: int = 8) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(1500, columns)).astype(np.float32)
-
-
-@pytest.fixture(scope="module")
-def secret(town: Data, town_split: gv.Split) -> NodeSecret:
-    return node_secret(town, town_split, "coin", 0)
-
-
-def finding(secret: NodeSecret, name: str, val: float, test: float) -> Finding:
-    """A finding that is right on the first `val` and `test` shares of both parts."""
-
-    def answers(y: np.ndarray, right: float) -> np.ndarray:
-        predicted = np.where(np.arange(len(y)) < right * len(y), y, 1 - y)
-        return np.log(0.01 + 0.98 * np.eye(2)[predicted])
-
-    raw = Answers(answers(secret.val.y, val), answers(secret.test.y, test))
-    return Finding("embeddings", name, ("z", "secrets"), secret, raw, 0.1)
+from tests.auditing.made import USEFUL, finding, noise
 
 
 def test_the_strongest_attack_is_chosen_on_validation_and_reported_on_test(secret: NodeSecret) -> None:
@@ -65,168 +38,11 @@ def test_attackers_with_the_public_graph_are_reported_apart(secret: NodeSecret) 
     assert [sentence.split(":")[0] for sentence in audit.leak_reasons] == ["gnn"]
 
 
-def test_another_attack_is_a_reason_if_it_is_significant_after_correction(secret: NodeSecret) -> None:
-    """With 750 test nodes and 20 attacks, significance starts 5.5 points above chance: 3.02 standard errors of 1.83."""
-    chosen = [finding(secret, f"at chance {number}", 0.6, 0.5) for number in range(19)]
-    assert len(secret.test.y) == 750
-    for above, verdict in ((0.045, "protected"), (0.065, "leaks")):
-        audit = Audit(secret, [*chosen, finding(secret, "other", 0.5, secret.chance + above)], {}, context=USEFUL)
-        assert audit.strongest.headline.value == pytest.approx(0.5, abs=1e-3)
-        assert audit.verdict == verdict
-        accuracy = [sentence for sentence in audit.leak_reasons if ": accuracy" in sentence]
-        assert [sentence.split(":")[0] for sentence in accuracy] == (["other"] if verdict == "leaks" else [])
-        assert all(sentence.endswith(", significant for the best of 20 attacks (Bonferroni)") for sentence in accuracy)
-
-
-def test_the_verdict(secret: NodeSecret) -> None:
-    audit = Audit(secret, [finding(secret, "a", 0.7, 0.7)], {}, context=USEFUL)
-    assert audit.verdict == "leaks"
-    assert audit.leak_reasons[0] == f"a: accuracy {audit.strongest.headline} is above {100 * secret.chance:.1f}"
-    assert audit.leak_reasons[0] in str(audit).replace("\n", " ")
-    assert Audit(secret, [finding(secret, "a", 0.5, 0.5)], {}, context=USEFUL).verdict == "protected"
-
-
-def test_a_leak_of_a_rare_class_that_the_accuracy_does_not_show(town: Data, town_split: gv.Split) -> None:
-    """90 % of the nodes have class 0, and the others differ slightly: no attack beats the chance level."""
-    graph = town.clone()
-    random = np.random.default_rng(0)
-    rare = random.random(1500) < 0.1
-    graph.ill = torch.from_numpy(rare.astype(np.int64))
-    z = noise(1)
-    z[:, 0] += 0.8 * rare
-    audit = gv.audit(z, graph, town_split, "ill", attacks="quick", context=USEFUL)
-    assert audit.strongest.headline.low <= audit.secret.chance
-    assert audit.most_balanced is not None
-    assert audit.most_balanced.balanced.low > 0.5
-    assert audit.verdict == "leaks"
-    assert any("balanced accuracy" in sentence for sentence in audit.leak_reasons)
-
-
-def names(audit: Audit) -> set[str]:
-    return {flag.name for flag in audit.flags}
-
-
-def test_every_flag_rules_out_protected(town: Data, town_split: gv.Split, secret: NodeSecret) -> None:
-    chance = finding(secret, "a", 0.5, 0.5)
-    constant = replace(
-        chance, answers=Answers(*(np.tile(np.log([0.6, 0.4]), (len(part.y), 1)) for part in (secret.val, secret.test)))
-    )
-    few = replace(secret, test=replace(secret.test, index=secret.test.index[:100], y=secret.test.y[:100]))
-    useless = Context(utility=Utility("links", 0.51, 0.5, 1000))
-    z = noise(0)
-    z[:, 3] = 7
-    z[:, 5] = -2 * z[:, 1]
-    shaped = gv.audit(z, town, town_split, "coin", attacks="quick")
-    cases = {
-        "constant prediction": Audit(secret, [constant], {}, context=USEFUL),
-        "utility at chance": Audit(secret, [chance], {}, context=useless),
-        "too few examples": Audit(few, [finding(few, "a", 0.5, 0.5)], {}, context=USEFUL),
-        "attacks dropped": Audit(secret, [chance], {}, dropped=["MLP"], context=USEFUL),
-        "dead dimensions": shaped,
-        "duplicated dimensions": shaped,
-    }
-    quick = structs.replace(NO_ORIGIN, panel="quick")
-    cases |= {
-        "utility unknown": Audit(secret, [chance], {}),
-        "not the full panel": Audit(secret, [chance], {}, context=USEFUL, origin=quick),
-    }
-    for name, audit in cases.items():
-        assert name in names(audit), name
-        assert audit.verdict == "flagged"
-
-
-def test_an_audit_with_flags_can_leak(secret: NodeSecret) -> None:
-    assert Audit(secret, [finding(secret, "a", 0.9, 0.9)], {}).verdict == "leaks"
-
-
-def test_a_class_with_few_test_examples_is_flagged(town: Data, town_split: gv.Split) -> None:
-    graph = town.clone()
-    graph.ill = torch.zeros(1500, dtype=torch.long)
-    graph.ill[::80] = 1
-    audit = gv.audit(noise(3), graph, town_split, "ill", attacks="quick", context=USEFUL)
-    assert any("one class" in flag.sentence for flag in audit.flags if flag.name == "too few examples")
-
-
-def test_a_class_matched_auc_above_chance_is_a_leak(town: Data, town_split: gv.Split) -> None:
-    """Linked nodes are close, independently of their classes."""
-    source, target = town.edge_index.numpy()
-    z = noise(1, columns=30).astype(np.float64)
-    total = np.zeros_like(z)
-    np.add.at(total, target, z[source])
-    context = Context(utility=Utility("labels", 0.8, 0.3, 500))
-    audit = gv.audit(z + total, town, town_split, "links", attacks=[links.Distance("cosine")], context=context)
-    assert audit.class_matched is not None
-    assert audit.class_matched.matched is not None
-    assert audit.class_matched.matched.low > 0.5
-    assert audit.verdict == "leaks"
-
-
-def test_the_floor_uses_the_kept_classes(town: Data, town_split: gv.Split) -> None:
-    context = Context(utility=Utility("coin", 0.8, 0.5, 500))
-    panel = [links.Distance("cosine")]
-    of_coin = gv.audit(noise(1), town, town_split, "links", attacks=panel, context=context).floor
-    of_labels = gv.audit(noise(1), town, town_split, "links", attacks=panel).floor
-    assert of_coin is not None
-    assert of_labels is not None
-    assert of_coin.covers(0.5), "a coin does not predict links"
-    assert of_labels.low > 0.6
-
-
-def test_the_floor_ignores_nodes_of_unknown_class(town: Data, town_split: gv.Split) -> None:
-    """As in Citeseer."""
-    graph = town.clone()
-    graph.y[town_split.spare_nodes[:5]] = UNKNOWN
-    graph.y[town_split.test_nodes[:20]] = UNKNOWN
-    panel = [links.Distance("cosine")]
-    known, partly = (gv.audit(noise(1), one, town_split, "links", attacks=panel).floor for one in (town, graph))
-    assert known is not None
-    assert partly is not None
-    assert partly.value == pytest.approx(known.value, abs=0.02)
-
-
-def test_an_attack_of_the_caller_need_not_answer_matched_pairs(town: Data, town_split: gv.Split) -> None:
-    class Own:
-        name, needs, cost = "own", ("z",), 1.0
-
-        def __init__(self, shape: int) -> None:
-            self.shape = shape
-
-        def __call__(self, z: np.ndarray, secret: Any, seed: int) -> Answers:  # noqa: ARG002
-            return Answers(np.arange(len(secret.val.y), dtype=float), np.arange(self.shape, dtype=float))
-
-    count = 2 * town_split.test_links.size(1)
-    audit = gv.audit(noise(1), town, town_split, "links", attacks=[Own(count)])
-    assert audit.class_matched is None
-    assert "class_matched_auc" not in audit.to_dict()["attacks"][0]["metrics"]
-    with pytest.raises(
-        GraphveilError, match=f"attack 'own' answered test with float64 of shape .3,.: expected.*{count}"
-    ):
-        gv.audit(noise(1), town, town_split, "links", attacks=[Own(3)])
-
-
-def test_controls_run_and_have_no_reserved_names(town: Data, town_split: gv.Split) -> None:
-    audit = gv.audit(noise(1), town, town_split, "coin", attacks="quick", controls={"other": noise(2)})
-    assert set(audit.controls) == {"other"}
-    with pytest.raises(GraphveilError, match="'raw features', which is reserved"):
-        gv.audit(noise(1), town, town_split, "coin", attacks="quick", controls={"raw features": noise(2)})
-
-
 def test_the_ensemble_is_chosen_within_a_standard_error(secret: NodeSecret) -> None:
     best, combined = finding(secret, "best", 0.71, 0.6), finding(secret, "ensemble", 0.70, 0.68)
     clear = finding(secret, "clear", 0.85, 0.84)
     assert Audit(secret, [best, combined], {}).strongest is combined
     assert Audit(secret, [best, combined, clear], {}).strongest is clear
-
-
-def test_an_auc_of_exactly_one_half_is_flagged(town: Data, town_split: gv.Split) -> None:
-    z = np.zeros((1500, 2))
-    z[:3] = 1  # not constant, but no test pair shows it
-    audit = gv.audit(z, town, town_split, "links", attacks=[links.Distance("Euclidean")], context=Context(joint=0.5))
-    assert "joint AUC of exactly .5" in names(audit)
-    tied = replace(
-        audit.findings[0], answers=Answers(*(np.zeros(len(part.y)) for part in (audit.secret.val, audit.secret.test)))
-    )
-    assert "AUC of exactly .5" in names(Audit(audit.secret, [tied], {}))
 
 
 def test_the_joint_adversary_and_the_strongest_attack(secret: NodeSecret) -> None:
@@ -292,74 +108,6 @@ def test_the_files_of_an_audit(town: Data, town_split: gv.Split, tmp_path: Path)
     assert sorted(file.name for file in (tmp_path / "a").iterdir()) == ["audit.answers.safetensors", "audit.json"]
 
 
-def test_the_same_seed_gives_the_same_audit_with_any_number_of_processes(town: Data, town_split: gv.Split) -> None:
-    panel = [
-        attack for attack in nodes.panel() if attack.name in ("MLP, all", "boosted trees, all", "kernel machine, all")
-    ]
-    one, again, two = (
-        gv.audit(noise(1), town, town_split, "coin", attacks=panel, effort=Effort(jobs=jobs)) for jobs in (1, 1, 2)
-    )
-    for first, second, third in zip(one.findings, again.findings, two.findings, strict=True):
-        np.testing.assert_array_equal(first.answers.test, second.answers.test)
-        np.testing.assert_array_equal(first.answers.test, third.answers.test)
-
-
-def test_a_time_budget_keeps_cheap_attacks_and_names_the_others(town: Data, town_split: gv.Split) -> None:
-    seen: list[str] = []
-    effort = Effort(time_budget=0.0, on_attack=lambda name, done, total: seen.append(name))  # noqa: ARG005
-    audit = gv.audit(noise(1), town, town_split, "links", effort=effort)
-    assert [finding.attack for finding in audit.findings] == seen == ["cosine distance"]
-    assert "boosted trees on pairs" in audit.dropped
-    assert "attacks dropped" in names(audit)
-
-
-def test_panels_are_in_order_of_cost(town: Data, town_split: gv.Split) -> None:
-    from graphveil.auditing.secret import link_secret
-
-    for panel in (nodes.panel(), links.panel(link_secret(town, town_split, 0))):
-        costs = [attack.cost for attack in panel]
-        assert costs == sorted(costs)
-
-
-def test_raw_features_are_reduced_only_when_there_are_many(town: Data) -> None:
-    assert raw_features(town, 0).shape == (1500, 60)
-    wide = Data(x=torch.randn(200, 90))
-    assert raw_features(wide, 0).shape == (200, 64)
-    sparse = Data(x=torch.randn(200, 90).relu().neg().to_sparse_csr())
-    assert raw_features(sparse, 0).shape == (200, 64)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "sentence"),
-    [
-        (lambda z: z[:-1], "1499 rows and the graph has 1500 nodes"),
-        (lambda z: z[:, 0], r"shape \(1500,\)"),
-        (lambda z: z[:, :0], r"shape \(1500, 0\)"),
-        (lambda z: np.where(np.arange(1500)[:, None] == 3, np.nan, z), "nan in row 3, column 0"),
-        (lambda z: np.where(np.arange(1500)[:, None] == 3, np.inf, z), "inf in row 3, column 0"),
-        (lambda z: z.astype(str), "expected numbers"),
-    ],
-)
-def test_invalid_embeddings_raise_an_error(spoil, sentence: str, town: Data, town_split: gv.Split) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(GraphveilError, match=sentence):
-        gv.audit(spoil(noise(1).astype(np.float64)), town, town_split, "coin", attacks="quick")
-
-
-def test_invalid_secrets_raise_an_error(town: Data, town_split: gv.Split) -> None:
-    bad = town.clone()
-    bad.empty, bad.one = bad.coin * 0 - 1, bad.coin * 0
-    for name, sentence in (
-        ("gender", "the graph has no 'gender'"),
-        ("empty", "known for none"),
-        ("one", "only one class"),
-        ("x", "one class for each"),
-    ):
-        with pytest.raises(GraphveilError, match=sentence):
-            gv.audit(noise(1), bad, town_split, name)
-    with pytest.raises(GraphveilError, match="the split is for 1500 nodes"):
-        gv.audit(noise(1), gv.load("karate"), town_split, "labels")
-
-
 @pytest.mark.parametrize("name", ["folder", "link", ""])
 def test_an_audit_that_cannot_be_written_leaves_no_answers(secret: NodeSecret, tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
@@ -368,11 +116,3 @@ def test_an_audit_that_cannot_be_written_leaves_no_answers(secret: NodeSecret, t
     with pytest.raises(GraphveilError, match="cannot"):
         audit.save(tmp_path / name if name else Path())
     assert sorted(file.name for file in tmp_path.iterdir()) == ["folder", "link"]
-
-
-@pytest.mark.parametrize("secret", ["coin", "links"])
-def test_one_row_for_all_nodes_is_flagged_as_collapsed(secret: str, town: Data, town_split: gv.Split) -> None:
-    audit = gv.audit(np.ones((1500, 3)), town, town_split, secret, attacks="quick")
-    assert "collapsed" in [flag.name for flag in audit.flags]
-    assert audit.verdict == "flagged"
-    assert audit.certificate is None

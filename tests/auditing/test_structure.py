@@ -49,6 +49,16 @@ def random_graph() -> tuple[Data, gv.Split]:
 
 
 @pytest.fixture(scope="module")
+def town_links(town: Data, town_split: gv.Split) -> LinkSecret:
+    return link_secret(town, town_split, 0)
+
+
+@pytest.fixture(scope="module")
+def town_known(town_links: LinkSecret) -> structure.KnownLinks:
+    return structure.known_links(town_links, 0)
+
+
+@pytest.fixture(scope="module")
 def islands() -> tuple[Data, gv.Split]:
     """200 islands of six nodes, all linked within: only nodes of the same island have common neighbours."""
     u, v = np.triu_indices(6, 1)
@@ -109,9 +119,9 @@ def test_the_spectral_columns_by_a_dense_decomposition() -> None:
         np.testing.assert_allclose(row[7:], [cosine, product, np.linalg.norm(z[u] - z[v])], atol=1e-4)
 
 
-def test_the_row_of_a_known_link_excludes_the_link(town: Data, town_split: gv.Split) -> None:
+def test_the_row_of_a_known_link_excludes_the_link(small: Data, small_split: gv.Split) -> None:
     """Its counts are those of the graph without it."""
-    secret = link_secret(town, town_split, 0)
+    secret = link_secret(small, small_split, 0)
     known, own = structure.known_links(secret, 0), secret.known.index[:, :5]
     for pair in own.T:
         kept = ~(secret.known.index == pair[:, None]).all(axis=0)
@@ -135,10 +145,11 @@ def test_no_column_separates_known_links_of_a_random_graph(random_graph: tuple[D
     assert area(whole[:, structure.COLUMNS.index("spectral embedding")].astype(float), y) > 0.7
 
 
-def test_rows_of_known_and_of_queried_pairs_have_the_same_distribution(town: Data, town_split: gv.Split) -> None:
+def test_rows_of_known_and_of_queried_pairs_have_the_same_distribution(
+    town_links: LinkSecret, town_known: structure.KnownLinks
+) -> None:
     """The means of every column differ by less than 0.2 standard deviations, for links and for non-links."""
-    secret = link_secret(town, town_split, 0)
-    known = structure.known_links(secret, 0)
+    secret, known = town_links, town_known
     train, test = known.rows(secret.known.index), known.rows(secret.test.index)
     for linked in (0, 1):
         one, other = train[secret.known.y == linked], test[secret.test.y == linked]
@@ -146,25 +157,32 @@ def test_rows_of_known_and_of_queried_pairs_have_the_same_distribution(town: Dat
         assert np.abs(shift).max() < 0.2, dict(zip(structure.COLUMNS, shift, strict=True))
 
 
-def test_rows_do_not_depend_on_the_blocks(town: Data, town_split: gv.Split, monkeypatch: pytest.MonkeyPatch) -> None:
-    secret = link_secret(town, town_split, 0)
-    known = structure.known_links(secret, 0)
-    one_block = known.rows(secret.test.index)
+def test_rows_do_not_depend_on_the_blocks(
+    town_links: LinkSecret, town_known: structure.KnownLinks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_block = town_known.rows(town_links.test.index)
     monkeypatch.setattr(structure, "BLOCK", 500)
-    np.testing.assert_array_equal(known.rows(secret.test.index), one_block)
+    np.testing.assert_array_equal(town_known.rows(town_links.test.index), one_block)
 
 
 # ----- attacks --------------------------------------------------------------------------------------------------------
 
 
+Known = tuple[LinkSecret, structure.KnownLinks]
+
+
+@pytest.fixture(scope="module")
+def known_of_both(islands: tuple[Data, gv.Split], random_graph: tuple[Data, gv.Split]) -> tuple[Known, Known]:
+    """The known links of the islands and of a random graph, whose spectral embeddings take seconds."""
+    one, other = (link_secret(*graph, 0) for graph in (islands, random_graph))
+    return (one, structure.known_links(one, 0)), (other, structure.known_links(other, 0))
+
+
 @pytest.mark.parametrize("name", [*structure.SCORES, *(name for name, _ in structure.WITHOUT_Z), structure.STACKED[0]])
-def test_every_attack_on_known_links_finds_links_within_islands(
-    name: str, islands: tuple[Data, gv.Split], random_graph: tuple[Data, gv.Split]
-) -> None:
+def test_every_attack_on_known_links_finds_links_within_islands(name: str, known_of_both: tuple[Known, Known]) -> None:
     """And nothing in a random graph. All degrees of an island are similar, so their product is a weak score."""
-    for graph, least in ((islands, 0.9), (random_graph, None)):
-        secret = link_secret(*graph, 0)
-        attack = next(one for one in structure.links_alone(structure.known_links(secret, 0)) if one.name == name)
+    for (secret, known), least in zip(known_of_both, (0.9, None), strict=True):
+        attack = next(one for one in structure.links_alone(known) if one.name == name)
         answers = attack(np.zeros((secret.num_nodes, 0), np.float32), secret, 0)
         result = Finding(KNOWN_LINKS, name, attack.needs, secret, answers, 0.0)
         assert attack.needs == ("secrets",)

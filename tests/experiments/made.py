@@ -1,6 +1,6 @@
-"""A row of a table and the result of a cell that tests modify."""
+"""A cell, its result and a row of a table, which tests modify."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from graphveil.experiments.tables import Row
 from graphveil.formats import Interval
 from graphveil.formats.experiment import CellRecord
 from graphveil.formats.store import parse, write_sealed
+from graphveil.target import Target
 from tests.formats import made
 
 PLAIN = Row(
@@ -35,3 +36,50 @@ def write_result(cell: Cell, folder: Path, found: dict[str, Any]) -> None:
     """Write the result of a cell, with these values in place of made-up ones."""
     record = made.cell() | {"key": cell.key, "cell": asdict(cell)} | found
     write_sealed(cell.file(folder), parse(record, CellRecord))
+
+
+TINY = Cell(
+    dataset="synthetic",
+    encoder="gcn",
+    utility="links",
+    secrets=("labels",),
+    objective="club",
+    tradeoff=0.5,
+    adversary="mlp",
+    steps=2,
+    knows="all",
+    split="paper",
+    message_edges="train",
+    seed=0,
+    rounds=1,
+)
+
+
+def made_up(secret: str, utility: float, joint: float, fresh: float) -> dict[str, object]:
+    found = {
+        "joint": joint + 0.1,
+        "joint_rounded": joint,
+        "fresh": fresh,
+        "fresh_attack": "MLP, all",
+        "floor": None,
+        "history": {"adversary": [0.3], "probe": [None]},
+        "map": None,
+        "attacks": {Target.of(secret).papers_attacker: fresh - 0.01},
+        "chance": 0.3,
+        "class_matched": 0.9,
+        "balanced": 0.2,
+        "equal_classes": None,
+        "certificate": None,
+        "with_features": None,
+        "flags": [],
+    }
+    kept = {"utility": utility, "utility_chance": 0.5, "history": {"round": [5], "utility": [0.7]}}
+    return kept | {"secrets": {secret: found}}
+
+
+def estimate(value: float, half: float = 0.005) -> Interval:
+    return Interval(value, (value - half, value + half))
+
+
+def a_row(variant: str, utility: Interval, protocol: Interval, paper: tuple[float, float] | None) -> Row:
+    return replace(PLAIN, variant=variant, tradeoff=0.5, utility=utility, protocol=protocol, paper=paper)

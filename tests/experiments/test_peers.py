@@ -29,8 +29,7 @@ from graphveil.experiments.reproduce import Selection, cells, run_cell, run_expe
 from graphveil.experiments.spec import Experiment, load_experiment, parse
 from graphveil.reporting import report
 from graphveil.reporting.parts import MISSING
-from tests.experiments.made import write_result
-from tests.experiments.test_reproduce import made_up
+from tests.experiments.made import made_up, write_result
 from tests.reporting import made
 from tests.reporting.conftest import parse as parse_page
 

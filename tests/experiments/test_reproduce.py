@@ -3,12 +3,7 @@
 import csv
 import io
 import json
-import os
-import re
-import signal
-import subprocess
-import sys
-import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -18,48 +13,37 @@ import pytest
 import torch
 
 import graphveil as gv
-from graphveil.auditing import Context, Utility, audit, links, nodes
-from graphveil.auditing.controls import classes_and_features, raw_features
-from graphveil.auditing.tasks import Task
-from graphveil.codes import ClassCertificate, LinkCertificate
+from graphveil.auditing import links
+from graphveil.data.datasets import catalog
 from graphveil.errors import GraphveilError
 from graphveil.experiments import cells as cells_module
 from graphveil.experiments import reproduce as reproduce_module
 from graphveil.experiments.cell_embeddings import Trained, read_kept, train
-from graphveil.experiments.cells import Cell, finish, read_result, summary
-from graphveil.experiments.render import brief, comma_separated, latex, markdown
+from graphveil.experiments.cells import Cell, finish, read_result
 from graphveil.experiments.reproduce import Selection, batches, cells, run_cell, run_experiment, run_missing, select
-from graphveil.experiments.spec import NAMES, Experiment, load_experiment, parse
-from graphveil.experiments.table1 import table1
-from graphveil.experiments.tables import Row, over_seeds
-from graphveil.formats import Interval
-from graphveil.formats.experiment import CertifiedCell, Curves
+from graphveil.experiments.spec import NAMES, load_experiment
 from graphveil.target import Target
 from graphveil.veil import code_books, estimator, fitting
-from tests.experiments.made import PLAIN, write_result
-from tests.forked import processes_of_group
+from tests.experiments.made import TINY, made_up, write_result
 
-TINY = Cell(
-    dataset="synthetic",
-    encoder="gcn",
-    utility="links",
-    secrets=("labels",),
-    objective="club",
-    tradeoff=0.5,
-    adversary="mlp",
-    steps=2,
-    knows="all",
-    split="paper",
-    message_edges="train",
-    seed=0,
-    rounds=1,
-)
+
+@pytest.fixture
+def small_audits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The graph `synthetic` has a third of its links, attacks learn from 600 pairs, and no map is drawn."""
+    monkeypatch.setattr(links, "MAX_KNOWN_PAIRS_QUICK", 600)
+    monkeypatch.setattr(cells_module, "draw", lambda *_: None)
+    spec = gv.GraphSpec(num_nodes=1700, num_edges=2000, num_features=100)
+    monkeypatch.setitem(catalog.BUILT_IN, "synthetic", (lambda: gv.generate(spec), "a smaller one"))
+    cells_module._open.cache_clear()
+    yield
+    cells_module._open.cache_clear()
 
 
 def ignore_progress(cell: Cell, fault: str | None) -> None:
     """An `on_done` that does nothing."""
 
 
+@pytest.mark.usefixtures("small_audits")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_experiment_runs_one_round_on_a_small_graph(name: str, tmp_path: Path) -> None:
     experiment = load_experiment(name)
@@ -100,88 +84,6 @@ def test_only_codes_in_the_tables_have_the_full_panel(tmp_path: Path, monkeypatc
     assert panels == ["quick", "full"]
 
 
-def test_the_required_utilities() -> None:
-    assert load_experiment("table2").required == {"cora": 79, "citeseer": 76, "pubmed": 92}
-    assert load_experiment("table3").required == {"cora": 79, "citeseer": 65, "pubmed": 76.5}
-
-
-def test_a_summary_has_the_certificate_and_the_attacks_with_features() -> None:
-    """Twelve codes, which reveal the class of every second node on average."""
-    graph = gv.generate(gv.GraphSpec(num_nodes=300, num_edges=1200, num_features=12, num_classes=3), seed=4)
-    split = gv.Split.proportional(graph, seed=2, message_edges="all")
-    random = np.random.default_rng(0)
-    codes = 4 * np.where(random.random(300) < 0.5, graph.y.numpy(), random.integers(0, 3, 300)) + random.integers(0, 4)
-    z = random.normal(size=(12, 4)).astype(np.float32)[codes]
-    context = Context(utility=Utility("labels", 0.9, 0.3, 100))
-    table = audit(z, graph, split, "labels", nodes.counting())
-    found_labels = summary(table, 0.5, Curves((), ()), None)
-    certificate = gv.certify(z, graph, split, "labels")
-    assert isinstance(certificate, ClassCertificate)
-    assert certificate.calibration is not None
-    limit = certificate.calibration.accuracy_limit
-    assert found_labels.certificate == CertifiedCell(certificate.accuracy, certificate.majority, limit, None)
-    assert found_labels.with_features is None
-    found = audit(z, graph, split, "links", links.counting(), context=context)
-    features = raw_features(graph, 0)
-    both = np.concatenate([z, features], axis=1)
-    trees = links.with_features()[1]
-    held = Task("embeddings", trees, both)(found.secret, 0)
-    alone = Task("raw features", replace(trees, name="boosted trees on pairs"), features)(found.secret, 0)  # type: ignore[type-var]
-    control = classes_and_features(found.secret, features)[1](found.secret, 0)
-    whole = replace(
-        found,
-        findings=[*found.findings, held],
-        controls={"raw features": [alone], "true classes and features": [control]},
-    )
-    found_links = summary(whole, 0.5, Curves((), ()), None)
-    certificate = gv.certify(z, graph, split, "links")
-    assert isinstance(certificate, LinkCertificate)
-    assert found_links.certificate is not None
-    assert found_links.certificate.best == certificate.auc
-    assert found_links.certificate.class_matched == certificate.class_matched_auc
-    assert found_links.with_features is not None
-    assert found_links.with_features.to_dict() == {
-        "attack": "boosted trees on pairs, with features",
-        "value": held.headline.value,
-        "alone": alone.headline.value,
-        "z_adds": pytest.approx(held.headline.value - alone.headline.value),
-        "true_classes": control.headline.value,
-        "over_true_classes": pytest.approx(held.headline.value - control.headline.value),
-    }
-
-
-def test_the_published_numbers_are_complete() -> None:
-    tables = [load_experiment("table2"), load_experiment("table3")]
-    printed = [
-        experiment.paper(variant, dataset, encoder)
-        for experiment in tables
-        for variant in ("unprotected", "club")
-        for dataset in experiment.datasets
-        for encoder in experiment.encoders
-    ]
-    assert len(printed) == 36
-    assert None not in printed
-    assert tables[0].paper("club", "pubmed", "gcn") == pytest.approx((0.8124, 0.4250))
-    assert tables[1].paper("unprotected", "citeseer", "gat") == pytest.approx((0.71, 0.8212))
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda text: text.replace("secrets:", "secret:"), "unknown key of x.yaml 'secret'"),
-        (lambda text: text.replace("    steps: 5 ", "    step: 5 ", 1), "unknown key of x.yaml, variant"),
-        (lambda text: text.replace("utility: links\n", ""), "x.yaml has no utility"),
-        (lambda text: text.replace("panel: full", "panel: whole"), "unknown panel 'whole'"),
-        (lambda _: "- a\n- b\n", "x.yaml holds list"),
-        (lambda _: "a: [", "x.yaml is not YAML"),
-    ],
-)
-def test_an_invalid_file_is_refused_with_one_sentence(change, sentence: str) -> None:  # type: ignore[no-untyped-def]
-    text = (Path(cells_module.__file__).parent / "table2.yaml").read_text()
-    with pytest.raises(GraphveilError, match=sentence):
-        parse(change(text), "x.yaml")
-
-
 def test_a_selection_reduces_experiments_and_refuses_unknown_names() -> None:
     experiment = load_experiment("figure2")
     groups = cells(experiment, Selection(["cora"], ["gcn"], seeds=3))
@@ -202,6 +104,7 @@ def test_a_selection_reduces_experiments_and_refuses_unknown_names() -> None:
             select(both, wrong)
 
 
+@pytest.mark.usefixtures("small_audits")
 @pytest.mark.parametrize("cell", [TINY, replace(TINY, objective="codes", adversary=None, rounds=2)])
 def test_stored_embeddings_are_audited_without_training(
     cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -248,20 +151,6 @@ def test_reaudit_audits_all_stored_embeddings(tmp_path: Path) -> None:
     assert json.loads(result.read_text()) == before
 
 
-def test_an_incomplete_edited_or_foreign_result_is_not_used(tmp_path: Path) -> None:
-    write_result(TINY, tmp_path, {"utility": 0.7})
-    assert read_result(TINY, tmp_path) is not None
-    other = replace(TINY, seed=1)
-    assert other.file(tmp_path) != TINY.file(tmp_path)
-    assert replace(TINY, rounds=2).key != TINY.key
-    text = TINY.file(tmp_path).read_text()
-    other.file(tmp_path).write_text(text)
-    assert read_result(other, tmp_path) is None
-    for torn in (text[: len(text) // 2], text.replace("0.7", "0.8"), "", "[]"):
-        TINY.file(tmp_path).write_text(torn)
-        assert read_result(TINY, tmp_path) is None
-
-
 def test_a_failed_cell_is_reported_and_the_others_are_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(cell: Cell, folder: Path) -> str | None:
         if cell.seed == 1:
@@ -281,66 +170,15 @@ def test_a_failed_cell_is_reported_and_the_others_are_run(tmp_path: Path, monkey
     assert [seed for seed, _ in seen] == [1], "finished cells are not run again"
 
 
-def test_the_other_cells_are_finished_if_a_process_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(cell: Cell, folder: Path) -> str | None:
-        if cell.seed == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(0.2)
-        write_result(cell, folder, {"utility": 0.5})
-        return None
-
-    monkeypatch.setattr(reproduce_module, "run_cell", run)
-    seen: list[int] = []
-    todo = [replace(TINY, seed=seed) for seed in range(4)]
-    failed = run_missing(todo, tmp_path, 2, lambda cell, _: seen.append(cell.seed))
-    assert [(cell.seed, "its process died" in fault) for cell, fault in failed] == [(1, True)]
-    assert sorted(seen) == [0, 1, 2, 3]
-    assert [read_result(cell, tmp_path) is not None for cell in todo] == [True, False, True, True]
-
-
-def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
-    """Cells that were finished before are not run again."""
-    few = ["--dataset", "cora", "--encoder", "gcn", "--variant", "club", "--rounds", "1", "--jobs", "1"]
-    command = [sys.executable, "-m", "graphveil", "reproduce", "table2", *few, "--out", str(tmp_path)]
-    process = subprocess.Popen([*command, "--seeds", "50"], stdout=subprocess.DEVNULL, start_new_session=True)
-    finished = tmp_path / "cells"
-    deadline = time.monotonic() + 120
-    while not (finished.exists() and list(finished.glob("cora*.json"))) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    process.kill()
-    process.wait()
-    while processes_of_group(process.pid) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert processes_of_group(process.pid) == [], "no worker is left"
-    before = {file: file.stat().st_mtime_ns for file in finished.glob("cora*.json")}
-    assert 0 < len(before) < 50
-    subprocess.run([*command, "--seeds", str(len(before))], check=True, stdout=subprocess.DEVNULL)
-    after = {file: file.stat().st_mtime_ns for file in finished.glob("cora*.json")}
-    kept = [file for file in before if after[file] == before[file]]
-    assert kept == list(before)
-
-
-def test_progress_is_reported_while_other_cells_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(cell: Cell, folder: Path) -> str | None:
-        """The second cell ends only after the first has been reported."""
-        deadline = time.monotonic() + 60
-        while cell.seed == 1 and not (folder / "reported").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        return None if cell.seed == 0 or (folder / "reported").exists() else "the first cell was not reported"
-
-    monkeypatch.setattr(reproduce_module, "run_cell", run)
-    todo = [replace(TINY, seed=seed) for seed in range(2)]
-    assert run_missing(todo, tmp_path, 2, lambda *_: (tmp_path / "reported").touch()) == []
-
-
 def test_an_error_inside_a_cell_is_one_sentence(tmp_path: Path) -> None:
     assert "unknown graph 'synthetik'" in str(run_cell(replace(TINY, dataset="synthetik"), tmp_path))
     assert "unknown node head 'nobody'" in str(run_cell(replace(TINY, adversary="nobody"), tmp_path))
 
 
 def test_cells_that_a_gpu_trains_in_batches_equal_single_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    todo = [replace(TINY, seed=seed, tradeoff=tradeoff, rounds=2) for seed in (0, 1) for tradeoff in (0.5, 1.0)]
-    other = replace(TINY, objective="codes", adversary=None, rounds=2)
+    small = replace(TINY, dataset="karate", split="proportional", rounds=2)
+    todo = [replace(small, seed=seed, tradeoff=tradeoff) for seed in (0, 1) for tradeoff in (0.5, 1.0)]
+    other = replace(small, objective="codes", adversary=None)
     assert sorted(len(batch) for batch in batches([*todo, other])) == [1, 4]
     on_gpu = [replace(cell, device="cuda") for cell in [*todo, other]]
     assert on_gpu[0].key != todo[0].key
@@ -372,12 +210,14 @@ def test_the_rest_of_a_batch_is_trained_if_one_cell_fails(tmp_path: Path, monkey
 
     _train_on_the_cpu(monkeypatch)
     monkeypatch.setattr(reproduce_module, "train", failing)
-    todo = [replace(TINY, seed=seed, device="cuda") for seed in range(3)]
+    small = replace(TINY, dataset="karate", split="proportional", device="cuda")
+    todo = [replace(small, seed=seed) for seed in range(3)]
     failed = run_missing(todo, tmp_path, 1, ignore_progress)
     assert [(cell.seed, fault) for cell, fault in failed] == [(1, "diverged")]
     assert [read_result(cell, tmp_path) is not None for cell in todo] == [True, False, True]
 
 
+@pytest.mark.usefixtures("small_audits")
 @pytest.mark.parametrize("problem", ["table2", "table3"])
 def test_a_trade_off_of_one_equals_the_unprotected_run(problem: str) -> None:
     """For every adversarial objective and adversary."""
@@ -388,28 +228,6 @@ def test_a_trade_off_of_one_equals_the_unprotected_run(problem: str) -> None:
     one, other = (train([replace(cell, dataset="synthetic")])[0] for cell in (plain, last))
     assert (one.z == other.z).all()
     assert one.score.utility == other.score.utility
-
-
-def made_up(secret: str, utility: float, joint: float, fresh: float) -> dict[str, object]:
-    found = {
-        "joint": joint + 0.1,
-        "joint_rounded": joint,
-        "fresh": fresh,
-        "fresh_attack": "MLP, all",
-        "floor": None,
-        "history": {"adversary": [0.3], "probe": [None]},
-        "map": None,
-        "attacks": {Target.of(secret).papers_attacker: fresh - 0.01},
-        "chance": 0.3,
-        "class_matched": 0.9,
-        "balanced": 0.2,
-        "equal_classes": None,
-        "certificate": None,
-        "with_features": None,
-        "flags": [],
-    }
-    kept = {"utility": utility, "utility_chance": 0.5, "history": {"round": [5], "utility": [0.7]}}
-    return kept | {"secrets": {secret: found}}
 
 
 def test_a_table_is_made_from_saved_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -460,107 +278,3 @@ def test_an_auc_below_one_half_is_inverted(tmp_path: Path, monkeypatch: pytest.M
     assert club.verdict == "not reproduced"
     rows, _ = run_experiment("table3", load_experiment("table3"), replace(selection, rounds=1), tmp_path)
     assert {row.verdict for row in rows} == {""}, "a test run is not compared with the paper"
-
-
-def estimate(value: float, half: float = 0.005) -> Interval:
-    return Interval(value, (value - half, value + half))
-
-
-def a_row(variant: str, utility: Interval, protocol: Interval, paper: tuple[float, float] | None) -> Row:
-    return replace(PLAIN, variant=variant, tradeoff=0.5, utility=utility, protocol=protocol, paper=paper)
-
-
-@pytest.mark.parametrize(
-    ("variant", "utility", "protocol", "verdict"),
-    [
-        ("unprotected", 0.90, 0.73, "better"),
-        ("unprotected", 0.885, 0.73, "reproduced"),
-        ("unprotected", 0.87, 0.73, "not reproduced"),
-        ("unprotected", 0.90, 0.68, "not reproduced"),  # a lower value means a weaker attack
-        ("club", 0.78, 0.27, "reproduced"),
-        ("club", 0.85, 0.20, "better"),
-        ("club", 0.85, 0.33, "not reproduced"),
-        ("club", 0.75, 0.20, "not reproduced"),
-    ],
-)
-def test_the_verdict_of_a_cell(variant: str, utility: float, protocol: float, verdict: str) -> None:
-    experiment = load_experiment("table2")
-    row = a_row(variant, estimate(utility), estimate(protocol), experiment.paper(variant, "cora", "gcn"))
-    assert row.verdict == verdict
-    assert replace(row, flagged=0.2).verdict == ("reproduced" if verdict == "better" else verdict)
-    assert replace(row, utility=Interval(utility), protocol=Interval(protocol)).verdict == "", (
-        "one seed has no interval"
-    )
-    assert replace(row, paper=None).verdict == ""
-
-
-@pytest.mark.parametrize(
-    ("utility", "protocol", "verdict"),
-    [
-        (estimate(0.95, 0.08), estimate(0.10, 0.10), "better"),  # wide, but better throughout
-        (estimate(0.95, 0.08), estimate(0.60, 0.20), "not reproduced"),  # wide, but worse throughout
-        (estimate(0.95, 0.08), estimate(0.30, 0.20), ""),  # anything from better to much worse
-        (estimate(0.60, 0.08), estimate(0.30, 0.20), "not reproduced"),  # the utility alone decides
-        (estimate(0.86, 0.08), estimate(0.10, 0.10), "reproduced"),  # at worst at the margin
-        (estimate(0.76, 0.045), estimate(0.10, 0.10), ""),  # beyond the margin, but contains the value of the paper
-    ],
-)
-def test_a_wide_interval_may_still_decide(utility: Interval, protocol: Interval, verdict: str) -> None:
-    """The paper prints 79.4 and 28.5."""
-    row = a_row("club", utility, protocol, load_experiment("table2").paper("club", "cora", "gcn"))
-    assert row.verdict == verdict
-
-
-def test_intervals_over_seeds_by_hand() -> None:
-    """1, 2 and 3 have mean 2 and standard deviation 1; Student's t is 4.303 with two degrees of freedom."""
-    found = over_seeds([1.0, 2.0, 3.0])
-    assert found.value == 2
-    assert found.half == pytest.approx(4.3027 / 3**0.5, abs=1e-3)
-    assert over_seeds([0.7]) == Interval(0.7)
-
-
-def test_one_seed_has_no_interval_in_any_format() -> None:
-    one = Interval(0.75)
-    row = replace(PLAIN, seeds=1, utility=one, protocol=one, fresh=one, finer=one, utility_chance=0.5)
-    for paper in (PLAIN.paper, None):
-        rows = [replace(row, paper=paper)]
-        assert "±" not in "".join(map(str, (markdown(rows), latex(rows, "T"), brief(rows))))
-        (line,) = csv.DictReader(io.StringIO(comma_separated(rows)))
-        assert {value for name, value in line.items() if name.endswith(("_low", "_high"))} == {""}
-        assert (line["utility"], line["fresh"]) == ("0.75", "0.75")
-
-
-def test_a_sweep_is_compared_with_chance_levels_and_not_with_a_paper() -> None:
-    rows = [replace(PLAIN, variant="codes", tradeoff=tradeoff, paper=None) for tradeoff in (0.5, 1.0)]
-    for text in (markdown(rows), latex(rows, "T"), comma_separated(rows), *brief(rows)[0]):
-        assert not re.search("paper|verdict|repr|protocol", text)
-    assert brief(rows) == (
-        ["lambda", "utility (chance)", "adversary", "attack", "chance level"],
-        [[tradeoff, "92.0 ± 1.0 (50.0)", "74.0 ± 1.0", "85.0 ± 1.0", "30.0"] for tradeoff in ("0.5", "1")],
-    )
-    head, _, first, _ = markdown(rows).splitlines()
-    cells_of = dict(zip(head.split(" | "), first.split(" | "), strict=True))
-    assert (cells_of["utility"], cells_of["utility: chance level"], cells_of["chance level"]) == (
-        "92.0 ± 1.0",
-        "50.0",
-        "30.0",
-    )
-    line = next(csv.DictReader(io.StringIO(comma_separated(rows))))
-    assert (line["adversary"], line["utility_chance"], line["chance"]) == ("0.74", "0.5", "0.3")
-
-
-def test_table_1_equals_the_paper_except_for_the_number_of_edges(tmp_path: Path) -> None:
-    (row,) = table1(tmp_path, ["cora"])
-    assert row == ["cora", "2,708", "2,708", "5,429", "5,278", "1,433", "1,433", "7", "7"]
-    assert {file.name for file in tmp_path.iterdir()} == {"table1.md", "table1.csv", "table1.tex", "table1.json"}
-
-
-def test_every_format_has_every_row() -> None:
-    experiment: Experiment = load_experiment("table2")
-    rows = [
-        a_row(name, estimate(0.5), estimate(0.5), experiment.paper(name, "cora", "gcn")) for name in experiment.variants
-    ]
-    assert markdown(rows).count("\n") == 2 + 5
-    assert comma_separated(rows).count("\n") == 1 + 5
-    assert latex(rows, "A & B").count(r"\\") == 1 + 5
-    assert r"A \& B" in latex(rows, "A & B")

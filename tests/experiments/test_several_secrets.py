@@ -13,8 +13,7 @@ import pytest
 
 from graphveil import cli
 from graphveil.experiments.render import brief, comma_separated, latex, markdown
-from tests.experiments.made import PLAIN
-from tests.experiments.test_reproduce import TINY
+from tests.experiments.made import PLAIN, TINY
 from tests.reporting.conftest import parse
 
 TRADEOFFS = ("0", "0.5", "1")

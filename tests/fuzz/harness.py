@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.forked import IMPORTED, ONE_THREAD
+from tests.forked import IMPORTED
 
 SECONDS = 10
 """The longest time of a case."""
@@ -72,8 +72,7 @@ def run_cases(cases: Sequence[Case], attempt: Try, folder: Path, batch: int = 20
 
 def _in_a_process(cases: Sequence[Case], attempt: Try, folder: Path) -> list[dict[str, Any]]:
     context = mp.get_context("forkserver")
-    context.set_forkserver_preload([*IMPORTED, "networkx", "tests.fuzz.files", "tests.fuzz.words"])
-    os.environ.update(ONE_THREAD)
+    context.set_forkserver_preload(IMPORTED)
     log = folder / "results.jsonl"
     log.write_text("")
     process = context.Process(target=_try_all, args=(cases, attempt, folder, log, chosen_seed()))

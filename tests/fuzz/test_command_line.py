@@ -49,10 +49,9 @@ def no_network(*_: object) -> Any:
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def base(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with tables, a finished and audited run of them, and things that are none."""
     folder = tmp_path_factory.mktemp("base")
-    forks = Forks(tmp_path_factory.mktemp("said"))
     pick = random.Random(5)
     while not (folder / "nodes.csv").exists() or len((folder / "nodes.csv").read_text().splitlines()) < 40:
         files.write("nodes", pick, folder)

@@ -1,4 +1,4 @@
-"""A trained run on two tables, with audits edited as if the full panel had found nothing."""
+"""Runs whose audits are edited as if the full panel had found nothing."""
 
 import shutil
 from dataclasses import asdict
@@ -9,39 +9,16 @@ import pytest
 import graphveil as gv
 from graphveil.data import Split
 from graphveil.data.datasets.catalog import open_graph
-from graphveil.runs.audit import audit_run
 from graphveil.runs.protect import protect
 from tests.release.made import (
     CODES,
     PROTECTED,
     READING,
-    SECRETS,
     audit_files,
     change,
-    drawn,
     give_codes,
-    write_tables,
+    tribes,
 )
-
-
-@pytest.fixture(scope="session")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tables(tmp_path_factory.mktemp("own") / "tables", *drawn(0))
-
-
-@pytest.fixture(scope="session")
-def trained(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that keeps the guild, hides tribe and links, and passes messages along all links."""
-    out = tmp_path_factory.mktemp("run") / "trained"
-    graph = open_graph(str(tables), READING)
-    split = Split.proportional(graph, 4, message_edges="all", targets=["labels", *SECRETS])
-    short = {"rounds": 30, "hidden_channels": 16, "out_channels": 6, "evaluate_every": 5, "warmup": 5, "patience": 30}
-    recipe = gv.Veil(utility="labels", secret=SECRETS, objective="club").recipe.but(**short)
-    veil = gv.Veil("labels", SECRETS, objective="club", recipe=recipe, seed=4, device="cpu")
-    source = {"graph": str(tables), "reading": asdict(READING), "split": "proportional"}
-    protect(veil, graph, split, out, source=source)
-    audit_run(out, attacks="quick")
-    return out
 
 
 @pytest.fixture(scope="session")
@@ -71,3 +48,11 @@ def run(trained: Path, tmp_path: Path) -> Path:
     for file in audit_files(tmp_path / "run").values():
         change(file, **PROTECTED)
     return tmp_path / "run"
+
+
+@pytest.fixture
+def other(coded: Path, tmp_path: Path) -> Path:
+    """A run whose codes reveal nothing alone, and everything together with those of `coded`."""
+    folder = Path(shutil.copytree(coded, tmp_path / "other"))
+    give_codes(folder, CODES % 2 ^ tribes())
+    return folder

@@ -14,6 +14,7 @@ from graphveil.data.origin import ReadOptions, node_ids
 from graphveil.files import sealed
 from graphveil.models.codes import CodeBook
 from graphveil.randomness import hashed_names
+from graphveil.release import Limits
 from graphveil.runs.audit import audit_run
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.graphs import graph_of
@@ -102,3 +103,21 @@ def change(file: Path, **fields: Any) -> None:
         old = content.get(name)
         content[name] = old | value if isinstance(old, dict) and isinstance(value, dict) else value
     file.write_text(json.dumps(sealed(content) if "sha256" in content else content))
+
+
+def best_accuracy(codes: "np.typing.NDArray[np.int64]", y: "np.typing.NDArray[np.int64]") -> float:
+    """The share of nodes that the best rule from code to class names correctly, counted one by one."""
+    right = [max(int(((codes == code) & (y == one)).sum()) for one in (0, 1)) for code in np.unique(codes)]
+    return sum(right) / len(codes)
+
+
+def limits(*words: str) -> Limits:
+    return Limits.parsed(words)
+
+
+def ledger(run: Path) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = json.loads((run / "releases.json").read_text())["releases"]
+    return entries
+
+
+FILES = ["CARD.md", "SHA256SUMS", "code_book.json", "code_book.parquet", "codes.parquet"]

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,33 +15,19 @@ import torch
 
 import graphveil as gv
 from graphveil import cli
-from graphveil.codes import NOT_COVERED, LinkCertificate
+from graphveil.codes import NOT_COVERED
 from graphveil.codes.words import at_most
 from graphveil.errors import GraphveilError
 from graphveil.release import FORMATS, Limits, release
 from graphveil.release.card import card
 from graphveil.release.codes import codes_of
 from graphveil.release.evidence import gather
-from graphveil.release.ledger import NodeCodes, read_ledger
 from graphveil.release.pseudonyms import pseudonyms
-from graphveil.runs.embed import embed
 from graphveil.runs.folder import Embeddings, RunFolder
 from graphveil.runs.graphs import graph_of
-from tests.release.made import CODES, NAMES, NODES, ROWS, SIGNS, change, drawn, give_codes, tribes, write_tables
+from tests.release.made import CODES, FILES, NAMES, NODES, ROWS, best_accuracy, change, drawn, tribes, write_tables
 from tests.release.test_card import NASTY, shape
-from tests.release.test_export import KEY, LEAKS, files, forbidden, found
-
-FILES = ["CARD.md", "SHA256SUMS", "code_book.json", "code_book.parquet", "codes.parquet"]
-
-
-def best_accuracy(codes: "np.typing.NDArray[np.int64]", y: "np.typing.NDArray[np.int64]") -> float:
-    """The share of nodes that the best rule from code to class names correctly, counted one by one."""
-    right = [max(int(((codes == code) & (y == one)).sum()) for one in (0, 1)) for code in np.unique(codes)]
-    return sum(right) / len(codes)
-
-
-def limits(*words: str) -> Limits:
-    return Limits.parsed(words)
+from tests.release.test_export import KEY, files, forbidden, found
 
 
 def test_a_run_of_codes_is_exported_as_codes(coded: Path, tables: Path, tmp_path: Path) -> None:
@@ -133,60 +118,6 @@ def test_the_same_codes_give_the_same_release(coded: Path, tmp_path: Path) -> No
 # The limit and the certificate
 
 
-def test_the_limit_is_compared_with_the_certificate_and_not_with_attacks(coded: Path, tmp_path: Path) -> None:
-    high = {"value": 0.9, "ci": [0.85, 0.95]}
-    change(coded / "audit.json", **LEAKS | {"strongest": high, "balanced": high})
-    exact = best_accuracy(CODES, tribes())
-    balanced = json.loads((coded / "audit.json").read_text())["certificate"]["balanced_accuracy"]
-    assert 0.5 < exact < balanced < 0.7, "otherwise the test could not fail"
-    made = release(coded, tmp_path / "out", max_leak=limits(f"tribe={balanced}"))
-    assert made.objections == ()
-    text = (made.folder / "CARD.md").read_text()
-    assert "for the accuracy and the balanced accuracy that the certificate allows for this release.\n" in text
-    for limit, bounds in ((balanced - 1e-4, ["balanced accuracy"]), (exact - 1e-4, ["accuracy", "balanced accuracy"])):
-        with pytest.raises(GraphveilError) as refused:
-            release(coded, tmp_path / "other", max_leak=limits(str(limit)))
-        assert re.findall(r"the certificate of 'tribe' allows an? ([a-z ]+) of 0\.", str(refused.value)) == bounds
-        assert "says leaks" not in str(refused.value)
-
-
-def test_without_a_limit_the_verdict_decides(coded: Path, tmp_path: Path) -> None:
-    change(coded / "audit.json", **LEAKS)
-    with pytest.raises(GraphveilError, match="the audit of 'tribe' says leaks"):
-        release(coded, tmp_path / "out")
-
-
-def test_without_a_certificate_the_intervals_decide(coded: Path, tmp_path: Path) -> None:
-    best = {"value": 0.5, "ci": [0.4, 0.6], "upper": 0.6}
-    change(coded / "audit.json", certificate=None, attacks=[], strongest=best)
-    with pytest.raises(GraphveilError, match=r"up to 0\.600 .97\.5 % upper bound over all attacks on z alone"):
-        release(coded, tmp_path / "out", max_leak=limits("0.59"))
-
-
-def test_too_few_examples_are_no_objection_to_a_certificate_within_the_limit(coded: Path, tmp_path: Path) -> None:
-    few = {"name": "too few examples", "sentence": "the interval of the headline is ±10.7 points"}
-    change(coded / "audit.json", verdict="flagged", flags=[few])
-    made = release(coded, tmp_path / "out", max_leak=limits("0.8"))
-    assert made.objections == ()
-    assert "- Flag: too few examples" in (made.folder / "CARD.md").read_text(), "it stays on the card"
-    for words in ([], ["0.5"]):
-        with pytest.raises(GraphveilError, match="is flagged: too few examples"):
-            release(coded, tmp_path / "other", max_leak=limits(*words))
-    change(coded / "audit.json", flags=[few, {"name": "utility at chance", "sentence": "nothing is kept"}])
-    with pytest.raises(GraphveilError, match=r"is flagged: utility at chance \(nothing is kept\)"):
-        release(coded, tmp_path / "other", max_leak=limits("0.8"))
-
-
-@pytest.mark.parametrize(
-    "spoilt",
-    [{"accuracy": None}, {"accuracy": 2}, {"secret": "links"}, {"sentence": ""}, {"worst": None}, {"codes": []}],
-)
-def test_an_invalid_certificate_is_an_objection(spoilt: dict[str, Any], coded: Path, tmp_path: Path) -> None:
-    change(coded / "audit.json", certificate=spoilt)
-    with pytest.raises(GraphveilError, match=r"the audit of 'tribe' cannot be read \(certificate"):
-        release(coded, tmp_path / "out", max_leak=limits("0.9"))
-
-
 # The card
 
 
@@ -235,184 +166,7 @@ def test_a_sentence_with_markup_is_escaped(name: str, coded: Path) -> None:
 # The ledger
 
 
-def ledger(run: Path) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = json.loads((run / "releases.json").read_text())["releases"]
-    return entries
-
-
-def test_every_export_is_in_the_ledger_and_codes_are_stored_once(coded: Path, tmp_path: Path) -> None:
-    (tmp_path / "key").write_bytes(KEY)
-    release(coded, tmp_path / "one")
-    made = release(coded, tmp_path / "two", ["parquet", "codes"], tmp_path / "key")
-    assert made.joint is None, "the same codes again reveal nothing more"
-    first, second = ledger(coded)
-    assert (first["files"], first["secrets"], first["pseudonyms"]) == (FILES, ["tribe"], False)
-    assert (second["files"], second["pseudonyms"]) == (sorted([*FILES, "embeddings.parquet"]), True)
-    assert (first["codes"], first["codes_sha256"]) == (second["codes"], second["codes_sha256"])
-    assert first["time"] <= second["time"]
-    assert files(coded / "releases") == ["1.parquet"]
-    (listed,) = read_ledger(coded)
-    before = pq.read_table(tmp_path / "one" / "codes.parquet")
-    codes = NodeCodes.of(before["id"].combine_chunks(), before["code"].to_numpy().astype(np.int64))
-    assert (listed.codes.sha256, listed.codes.sha256) == (codes.sha256, first["codes_sha256"])
-    for name in ("one", "two"):
-        assert not [file for file in files(tmp_path / name) if "releases" in file]
-
-
-def test_an_export_that_is_refused_is_not_in_the_ledger(coded: Path, tmp_path: Path) -> None:
-    with pytest.raises(GraphveilError):
-        release(coded, tmp_path / "out", max_leak=limits("0.1"))
-    assert not (coded / "releases.json").exists()
-
-
-def test_an_export_without_a_ledger_entry_is_refused(coded: Path, tmp_path: Path) -> None:
-    (coded / "releases.json").write_text("{")
-    with pytest.raises(GraphveilError, match=r"the ledger .*releases.json cannot be read"):
-        release(coded, tmp_path / "out", force=True)
-    (coded / "releases.json").unlink()
-    (coded / "releases").touch()
-    with pytest.raises(GraphveilError, match="releases"):
-        release(coded, tmp_path / "out", force=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["coded"]
-
-
-def test_changed_codes_in_the_ledger_are_refused(coded: Path, tmp_path: Path) -> None:
-    release(coded, tmp_path / "out")
-    table = pq.read_table(coded / "releases" / "1.parquet")
-    pq.write_table(table.slice(1), coded / "releases" / "1.parquet")
-    with pytest.raises(GraphveilError, match=r"releases/1\.parquet was changed after it was written"):
-        release(coded, tmp_path / "other")
-
-
 # Earlier releases
-
-
-@pytest.fixture
-def other(coded: Path, tmp_path: Path) -> Path:
-    """A run whose codes reveal nothing alone, and everything together with those of `coded`."""
-    folder = Path(shutil.copytree(coded, tmp_path / "other"))
-    give_codes(folder, CODES % 2 ^ tribes())
-    return folder
-
-
-def test_two_releases_are_certified_together(coded: Path, other: Path, tmp_path: Path) -> None:
-    alone = [json.loads((run / "audit.json").read_text())["certificate"]["accuracy"] for run in (coded, other)]
-    assert max(alone) < 0.65
-    made = release(coded, tmp_path / "out", released_before=[other])
-    assert made.joint is not None
-    assert (made.joint.releases, made.joint.same_run, made.joint.nodes) == (1, 0, NODES)
-    accuracy = made.joint.certificates["tribe"].bounds[0]
-    assert (accuracy.name, accuracy.value) == ("accuracy", 1.0)
-    assert accuracy.beyond is not None, "both runs have the same split"
-    text = (made.folder / "CARD.md").read_text()
-    section = text.split("### Together with earlier releases\n")[1].split("\n#")[0]
-    assert "1 earlier release, with 160 of the 160 nodes of this one." in section
-    assert f"**tribe**: {made.joint.certificates['tribe'].sentence}" in section
-    assert "| accuracy | 100.0 % | 100.0 % |" in section
-    assert not re.search(r"\n\n\n", text)
-    assert str(other) not in text
-
-
-def test_the_limit_is_compared_with_all_releases_together(coded: Path, other: Path, tmp_path: Path) -> None:
-    release(coded, tmp_path / "out", max_leak=limits("0.8"))
-    with pytest.raises(
-        GraphveilError, match=r"'tribe' for this release and earlier ones together allows an accuracy of 1\.000, above"
-    ):
-        release(coded, tmp_path / "joint", max_leak=limits("0.8"), released_before=[other])
-    few = {"name": "too few examples", "sentence": "80"}
-    change(coded / "audit.json", flags=[few])
-    with pytest.raises(GraphveilError, match="too few examples"):
-        release(coded, tmp_path / "joint", max_leak=limits("0.8"), released_before=[other])
-
-
-def test_the_ledger_of_another_run_counts_and_not_its_present_codes(coded: Path, other: Path, tmp_path: Path) -> None:
-    release(other, tmp_path / "before")
-    give_codes(other, CODES)
-    made = release(coded, tmp_path / "out", released_before=[other, other])
-    assert made.joint is not None
-    assert made.joint.releases == 1
-    assert made.joint.certificates["tribe"].bounds[0].value == 1
-
-
-def test_other_codes_of_the_same_run_count_without_being_named(coded: Path, tmp_path: Path) -> None:
-    release(coded, tmp_path / "before")
-    give_codes(coded, CODES % 2 ^ tribes())
-    made = release(coded, tmp_path / "out")
-    assert made.joint is not None
-    assert made.joint.same_run == 1
-    assert made.joint.certificates["tribe"].bounds[0].value == 1
-    assert "1 of them has other codes from the same run." in (made.folder / "CARD.md").read_text()
-    assert [entry["codes"] for entry in ledger(coded)] == [1, 2]
-    with pytest.raises(GraphveilError, match="is the run itself"):
-        release(coded, tmp_path / "again", released_before=[coded])
-
-
-def test_nodes_are_matched_by_id_and_others_are_left_out(coded: Path, tables: Path, tmp_path: Path) -> None:
-    """Half of the people in another order: without a common split there is no statement about other nodes."""
-    half = Path(shutil.copytree(coded, tmp_path / "half"))
-    shutil.rmtree(tmp_path / "half" / "releases", ignore_errors=True)
-    kept = np.arange(NODES)[::-2]
-    table = pq.read_table(coded / "embeddings.parquet").take(kept)
-    z = ROWS[(CODES % 2 ^ tribes())[kept]]
-    columns = {"id": table["id"], **{f"z{i}": z[:, i] for i in range(3)}}
-    pq.write_table(pa.table(columns), half / "embeddings.parquet")
-    change(half / "run.json", split_digest="another")
-    made = release(coded, tmp_path / "out", released_before=[half])
-    assert made.joint is not None
-    assert made.joint.nodes == NODES // 2
-    accuracy = made.joint.certificates["tribe"].bounds[0]
-    assert (accuracy.value, accuracy.beyond) == (1, None)
-    majority = np.bincount(tribes()[kept]).max() / len(kept)
-    assert accuracy.chance == pytest.approx(majority)
-    assert "with 80 of the 160 nodes of this one" in (made.folder / "CARD.md").read_text()
-
-
-def test_links_have_a_joint_certificate(trained_codes: Path, tmp_path: Path) -> None:
-    """The certificate is that of an embedding with one column for each release."""
-    hidden, earlier = (Path(shutil.copytree(trained_codes, tmp_path / name)) for name in ("hidden", "earlier"))
-    for run in (hidden, earlier):
-        change(run / "run.json", config={"secrets": ["links"], "utility": "labels"})
-    give = pq.read_table(earlier / "embeddings.parquet")
-    z = ROWS[np.arange(NODES) % 2]
-    pq.write_table(pa.table({"id": give["id"], **{f"z{i}": z[:, i] for i in range(3)}}), earlier / "embeddings.parquet")
-    graph, split = graph_of(RunFolder(hidden), RunFolder(hidden).record())
-    made = release(hidden, tmp_path / "out", force=True, released_before=[earlier])
-    assert made.joint is not None
-    bounds = {bound.name: bound.value for bound in made.joint.certificates["links"].bounds}
-    z = np.stack([CODES, np.arange(NODES) % 2], axis=1)
-    expected = gv.certify(z, graph, split, "links")
-    assert isinstance(expected, LinkCertificate)
-    assert (bounds["AUC"], bounds["class-matched AUC"]) == pytest.approx((expected.auc, expected.class_matched_auc))
-    assert made.joint.certificates["links"].sentence == expected.sentence
-
-
-def test_nodes_without_ids_are_not_matched_with_those_of_another_graph(
-    coded: Path, other: Path, tmp_path: Path
-) -> None:
-    change(coded / "run.json", reading=None)
-    change(other / "run.json", graph_digest="another")
-    with pytest.raises(GraphveilError, match="have no ids of their own"):
-        release(coded, tmp_path / "out", released_before=[other])
-
-
-def test_the_card_states_that_there_are_no_common_nodes(coded: Path, other: Path, tmp_path: Path) -> None:
-    table = pq.read_table(other / "embeddings.parquet")
-    pq.write_table(table.set_column(0, "id", [[f"x{i}" for i in range(NODES)]]), other / "embeddings.parquet")
-    made = release(coded, tmp_path / "out", released_before=[other])
-    assert made.joint is not None
-    assert (made.joint.nodes, made.joint.certificates) == (0, {})
-    assert "**tribe**: it is known for too few of these nodes" in (made.folder / "CARD.md").read_text()
-
-
-def test_releases_without_codes_have_no_limit_together(coded: Path, run: Path, tmp_path: Path) -> None:
-    with pytest.raises(GraphveilError, match="an earlier release of these nodes has no codes, so nothing limits"):
-        release(coded, tmp_path / "out", released_before=[run])
-    with pytest.raises(GraphveilError, match="these embeddings are not codes, so nothing limits"):
-        release(run, tmp_path / "out", released_before=[coded])
-    made = release(coded, tmp_path / "out", released_before=[run], force=True)
-    assert "- Objection: an earlier release of these nodes has no codes" in (made.folder / "CARD.md").read_text()
-    with pytest.raises(GraphveilError, match="not a finished run"):
-        release(coded, tmp_path / "no", released_before=[tmp_path / "nowhere"])
 
 
 # The command line
@@ -489,14 +243,3 @@ def test_codes_are_scored_if_a_secret_is_missing(coded: Path, graphveil: Graphve
     assert graphveil("embed", coded, tmp_path / "newer", "--out", tmp_path / "out", "--device", "cpu")[0] == 0
     scores = [json.loads((folder / "run.json").read_text())["scores"] for folder in (coded, tmp_path / "out")]
     assert scores[1] == scores[0] | {"secrets": []}
-
-
-def test_a_run_and_its_embedded_graph_are_released_together(coded: Path, tables: Path, tmp_path: Path) -> None:
-    """A node keeps its code, so both releases together reveal what one reveals alone."""
-    release(coded, tmp_path / "before")
-    made = embed(coded, str(tables), tmp_path / "again", device="cpu")
-    assert made.kept_codes == NODES
-    both = release(made.folder, tmp_path / "out", force=True, released_before=[coded])
-    assert both.joint is not None
-    assert both.joint.certificates["tribe"].bounds[0].value == best_accuracy(CODES, tribes())
-    assert SIGNS.tolist() == json.loads((both.folder / "code_book.json").read_text())["signs"]

@@ -1,7 +1,9 @@
 """Every format reads back exactly: the same bits, and the same ids in the same order."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -11,10 +13,12 @@ import pytest
 import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from graphveil.release.formats import FORMATS, token, tokens
 from graphveil.runs.folder import Embeddings
 
+Rows = NDArray[np.float32]
 Z = np.array([[0.1, -2.5e-30, 3.0], [1 / 3, 7e20, -0.0], [np.pi, 1e-45, 65504.0], [0, 1, 2]], dtype=np.float32)
 NASTY = ["plain", "two words", 'a\tb\n"c"', "100%"]
 IDS = {
@@ -30,7 +34,7 @@ def lines(file: Path, delimiter: str) -> list[list[str]]:
     return [line.split(delimiter) for line in text[:-1].split("\n")]
 
 
-def numbers(rows: list[list[str]]) -> "np.typing.NDArray[np.float32]":
+def numbers(rows: list[list[str]]) -> Rows:
     return np.array([[np.float32(word) for word in row] for row in rows], dtype=np.float32)
 
 
@@ -38,40 +42,79 @@ def back(word: str) -> str:
     return "" if word == "%" else unquote(word, errors="strict")
 
 
-@pytest.mark.parametrize("kind", IDS)
-def test_every_format_reads_back_equal(kind: str, tmp_path: Path) -> None:
-    ids = IDS[kind]
-    for write in FORMATS.values():
-        write(tmp_path, Embeddings(ids, Z))
+def read_codes(folder: Path) -> tuple[list[Any], Rows]:
+    nodes, book = (pq.read_table(folder / f"{name}.parquet") for name in ("codes", "code_book"))
+    assert (nodes.column_names, book.column_names) == (["id", "code"], ["code", "z0", "z1", "z2"])
+    return nodes["id"].to_pylist(), columns(book)[nodes["code"].to_numpy()]
 
-    table = pq.read_table(tmp_path / "embeddings.parquet")
+
+def read_parquet(folder: Path) -> tuple[list[Any], Rows]:
+    table = pq.read_table(folder / "embeddings.parquet")
     assert table.column_names == ["id", "z0", "z1", "z2"]
-    assert table["id"].type == ids.type
-    assert table["id"].to_pylist() == ids.to_pylist()
-    assert np.stack([table[f"z{i}"].to_numpy() for i in range(3)], axis=1).tobytes() == Z.tobytes()
+    return table["id"].to_pylist(), columns(table)
 
-    assert np.load(tmp_path / "embeddings.npy", allow_pickle=False).tobytes() == Z.tobytes()
-    beside = [json.loads(line) for line in (tmp_path / "ids.jsonl").read_text().splitlines()]
-    assert beside == ids.to_pylist(), "with their type: JSON distinguishes 7 from '7'"
 
-    tensors = safetensors.numpy.load_file(tmp_path / "embeddings.safetensors")
-    assert tensors["z"].tobytes() == Z.tobytes()
-    assert ("id" in tensors) == (kind != "text")
-    if kind != "text":
-        assert tensors["id"].tolist() == ids.to_pylist()
+def read_npy(folder: Path) -> tuple[list[Any], Rows]:
+    return ids_beside(folder), np.load(folder / "embeddings.npy", allow_pickle=False)
 
-    head, *rows = lines(tmp_path / "embeddings.word2vec.txt", " ")
+
+def read_safetensors(folder: Path) -> tuple[list[Any], Rows]:
+    tensors = safetensors.numpy.load_file(folder / "embeddings.safetensors")
+    assert (folder / "ids.jsonl").exists() != ("id" in tensors), "ids of text are beside it"
+    return tensors["id"].tolist() if "id" in tensors else ids_beside(folder), tensors["z"]
+
+
+def read_word2vec(folder: Path) -> tuple[list[Any], Rows]:
+    head, *rows = lines(folder / "embeddings.word2vec.txt", " ")
     assert head == ["4", "3"]
-    assert numbers([row[1:] for row in rows]).tobytes() == Z.tobytes()
-    assert [back(row[0]) for row in rows] == [str(value) for value in ids.to_pylist()]
+    return [back(row[0]) for row in rows], numbers([row[1:] for row in rows])
 
-    assert numbers(lines(tmp_path / "projector" / "tensors.tsv", "\t")).tobytes() == Z.tobytes()
-    metadata = lines(tmp_path / "projector" / "metadata.tsv", "\t")
+
+def read_projector(folder: Path) -> tuple[list[Any], Rows]:
+    metadata = lines(folder / "projector" / "metadata.tsv", "\t")
     assert [len(row) for row in metadata] == [1] * 4
-    assert [back(row[0]) for row in metadata] == [str(value) for value in ids.to_pylist()]
-    config = (tmp_path / "projector" / "projector_config.pbtxt").read_text()
+    config = (folder / "projector" / "projector_config.pbtxt").read_text()
     for name in ("tensors.tsv", "metadata.tsv"):
         assert f'_path: "{name}"' in config
+    return [back(row[0]) for row in metadata], numbers(lines(folder / "projector" / "tensors.tsv", "\t"))
+
+
+def columns(table: pa.Table) -> Rows:
+    return np.stack([table[f"z{i}"].to_numpy() for i in range(3)], axis=1)
+
+
+def ids_beside(folder: Path) -> list[Any]:
+    """With their type: JSON distinguishes 7 from '7'."""
+    return [json.loads(line) for line in (folder / "ids.jsonl").read_text().splitlines()]
+
+
+READERS: dict[str, Callable[[Path], tuple[list[Any], Rows]]] = {
+    "codes": read_codes,
+    "parquet": read_parquet,
+    "npy": read_npy,
+    "safetensors": read_safetensors,
+    "word2vec": read_word2vec,
+    "projector": read_projector,
+}
+OF_TOKENS = ("word2vec", "projector")
+"""Formats in which every id is text."""
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("kind", IDS)
+def test_every_format_reads_back_equal(kind: str, name: str, tmp_path: Path) -> None:
+    ids = IDS[kind]
+    FORMATS[name](tmp_path, Embeddings(ids, Z))
+    found, z = READERS[name](tmp_path)
+    assert found == ([str(value) for value in ids.to_pylist()] if name in OF_TOKENS else ids.to_pylist())
+    assert z.dtype == np.float32
+    assert z.tobytes() == Z.tobytes()
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_parquet_keeps_the_type_of_the_ids(kind: str, tmp_path: Path) -> None:
+    FORMATS["parquet"](tmp_path, Embeddings(IDS[kind], Z))
+    assert pq.read_table(tmp_path / "embeddings.parquet")["id"].type == IDS[kind].type
 
 
 @given(st.lists(st.text(), min_size=1, max_size=5, unique=True))

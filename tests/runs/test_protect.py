@@ -4,11 +4,9 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
-import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -21,6 +19,7 @@ from graphveil.codes import LinkCertificate
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.protect import protect
 from graphveil.training.loop import Training
+from tests.forked import Forks
 
 FILES = [
     "embeddings.parquet",
@@ -143,39 +142,43 @@ def test_a_diverged_run_leaves_its_last_good_state(
 def command(out: Path, *more: str, rounds: int = 200) -> list[str]:
     settings = [f"rounds={rounds}", f"patience={rounds}", "hidden_channels=16", "out_channels=8"]
     options = [word for setting in settings for word in ("--set", setting)]
-    run = [sys.executable, "-m", "graphveil", "protect", "synthetic", "--device", "cpu", "--out", str(out)]
+    run = ["protect", "synthetic", "--device", "cpu", "--out", str(out)]
     return [*run, *options, "--adversary-steps", "1", *more]
 
 
-def kill_and_resume(tmp_path: Path, kills: int, seed: int) -> None:
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    started = time.monotonic()
-    subprocess.run(command(whole), check=True, capture_output=True, env=environment)
-    length = time.monotonic() - started
+@dataclass(frozen=True)
+class KilledAt:
+    """A kill while the n-th file is written, as `before`."""
 
+    number: int
+
+    def __call__(self) -> None:
+        real, files_left = os.fsync, self.number
+
+        def sync(fd: Any) -> None:
+            nonlocal files_left
+            files_left -= 1
+            if not files_left:
+                os.kill(os.getpid(), signal.SIGKILL)
+            real(fd)
+
+        os.fsync = sync
+
+
+def kill_and_resume(forks: Forks, tmp_path: Path, kills: int, seed: int) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert forks(*command(whole)) == (0, "")
     pick = random.Random(seed)
     checkpoint, half_way = broken / "checkpoint.safetensors", 0
     for _ in range(kills):
-        process = subprocess.Popen(
-            command(broken, "--resume"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
-        )
-        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else None
-        deadline = time.monotonic() + 10 * length
-        while time.monotonic() < deadline and process.poll() is None:  # until it has written one of its own
-            if checkpoint.exists() and checkpoint.stat().st_mtime_ns != before:
-                break
-            time.sleep(0.002)
-        time.sleep(pick.uniform(0.0, 0.15) * length)
-        process.send_signal(signal.SIGKILL)
-        _, err = process.communicate()
-        if process.returncode == 0 or b"finished run" in err:
+        code, said = forks(*command(broken, "--resume"), before=KilledAt(pick.randrange(2, 5)))
+        if code == 0:
             break
-        assert process.returncode == -signal.SIGKILL, err
+        assert code == -signal.SIGKILL, said
         half_way += checkpoint.exists()
     assert half_way, "no run was killed half way, so nothing was tested"
     if not (broken / "run.json").exists():
-        subprocess.run(command(broken, "--resume"), check=True, capture_output=True, env=environment)
+        assert forks(*command(broken, "--resume")) == (0, "")
 
     assert files(broken) == files(whole) == FILES, "nothing half-written is left"
     for name in FILES:
@@ -186,14 +189,14 @@ def kill_and_resume(tmp_path: Path, kills: int, seed: int) -> None:
     assert records[0] == records[1]
 
 
-def test_killed_and_resumed_ends_where_an_unbroken_run_ends(tmp_path: Path) -> None:
-    kill_and_resume(tmp_path, kills=3, seed=0)
+def test_killed_and_resumed_ends_where_an_unbroken_run_ends(forks: Forks, tmp_path: Path) -> None:
+    kill_and_resume(forks, tmp_path, kills=3, seed=0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 8))
-def test_killed_at_many_moments(tmp_path: Path, seed: int) -> None:
-    kill_and_resume(tmp_path, kills=6, seed=seed)
+def test_killed_at_many_moments(forks: Forks, tmp_path: Path, seed: int) -> None:
+    kill_and_resume(forks, tmp_path, kills=6, seed=seed)
 
 
 def test_a_folder_of_somebody_s_own_files_is_left_alone(

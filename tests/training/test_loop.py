@@ -11,7 +11,7 @@ import graphveil as gv
 from graphveil.models.layers import Affine
 from graphveil.training.adversarial import Adversarial, Secret
 from graphveil.training.loop import Training
-from graphveil.training.objectives import cross_entropy, vclub
+from graphveil.training.objectives import ADVERSARIAL, cross_entropy, vclub
 from graphveil.training.targets import Examples, Rows
 from graphveil.veil import Fitting
 
@@ -116,7 +116,7 @@ class Identity(nn.Module):
         return self.z * 1.0
 
 
-@pytest.mark.parametrize("objective", ["published", "minimax", "club", "entropy"])
+@pytest.mark.parametrize("objective", ADVERSARIAL)
 def test_which_way_each_player_moves(objective: str) -> None:
     """Four nodes, two classes, a linear adversary: d CE / d z = (softmax - onehot) W' / n, worked out here by hand."""
     graph = Data(x=torch.ones(4, 1), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]), y=torch.tensor([0, 0, 1, 1]))

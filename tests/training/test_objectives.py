@@ -27,6 +27,23 @@ def discrete_example() -> tuple[Tensor, Tensor, Tensor]:
     return posterior.log()[z], y, JOINT.sum(dim=0)
 
 
+@pytest.mark.parametrize("name", ADVERSARIAL)
+def test_every_objective(name: str) -> None:
+    """An adversary that answers with the prior has nothing to gain or lose, and runs of a batch are independent."""
+    prior, y = torch.tensor([0.25, 0.75], dtype=torch.float64), torch.tensor([0, 1, 1, 1])
+    term = ADVERSARIAL[name].secret_term
+    logits = prior.log().requires_grad_()  # the same answer for every node
+    (at_prior,) = torch.autograd.grad(term(logits.log_softmax(dim=-1).expand(4, 2), y, prior), logits)
+    assert at_prior.abs().max() < 1e-15
+    answers = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [0.3, 0.7]], dtype=torch.float64).log()
+    (elsewhere,) = torch.autograd.grad(term(answers.requires_grad_(), y, prior), answers)
+    assert (elsewhere.abs().sum(dim=1) > 0).all(), "every node counts"
+    runs = torch.stack([answers.detach(), answers.detach().flip(0)])
+    both = term(runs, y.expand(2, 4), prior.expand(2, 2))
+    alone = [term(one, y, prior) for one in runs]
+    assert both.tolist() == pytest.approx([one.item() for one in alone])
+
+
 def test_vclub_with_both_terms_matches_the_closed_form() -> None:
     """With the true posterior, vCLUB = I(z; y) + KL(p(z)p(y) || p(z, y)), both in closed form from the table."""
     log_q, y, prior = discrete_example()

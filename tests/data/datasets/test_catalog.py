@@ -3,11 +3,11 @@
 import http.server
 import os
 import pickle
-import subprocess
-import sys
+import resource
 import threading
 import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from torch_geometric.data import Data
 import graphveil as gv
 from graphveil.data.datasets import catalog, fetch
 from graphveil.data.datasets.planetoid import PARTS, safe_unpickle
+from tests.forked import Environment, Forks
 
 
 @pytest.fixture(scope="session")
@@ -200,31 +201,36 @@ def test_a_pickle_that_runs_code_is_refused() -> None:
         safe_unpickle(b"garbage")
 
 
-def test_two_processes_fetch_at_once(empty_cache: Path) -> None:
-    command = [sys.executable, "-c", "import graphveil as gv; print(gv.load('cora').num_nodes)"]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    for process in both:
-        out, err = process.communicate(timeout=300)
-        assert (process.returncode, out.strip()) == (0, "2708"), err
+def test_two_processes_fetch_at_once(forks: Forks, empty_cache: Path) -> None:
+    cache = Environment({"GRAPHVEIL_CACHE": str(empty_cache)})
+    code = "import graphveil as gv; print(gv.load('cora').num_nodes)"
+    both = [forks.start_script(code, before=cache) for _ in range(2)]
+    for program in both:
+        assert (program.wait(300), program.printed.strip()) == (0, "2708"), program.said
     assert left(empty_cache) == ["cora.safetensors", "planetoid.whl"]
 
 
-def limited(size: int) -> None:
-    import resource
+@dataclass(frozen=True)
+class Limited(Environment):
+    """A limit on the size of files."""
 
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    size: int
+
+    def __call__(self) -> None:
+        super().__call__()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, self.size))
 
 
 @pytest.mark.parametrize("size", [1_000, 500_000])
-def test_a_disk_that_takes_no_more_is_one_sentence_and_no_half_file(empty_cache: Path, raw: Path, size: int) -> None:
+def test_a_disk_that_takes_no_more_is_one_sentence_and_no_half_file(
+    forks: Forks, empty_cache: Path, raw: Path, size: int
+) -> None:
     """The kernel refuses every byte past the limit, as a full disk does."""
-    code = f"import graphveil.cli as c, sys; sys.argv = ['g', 'data', 'fetch', 'cora', '--root', {str(raw)!r}]; c.run()"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, preexec_fn=lambda: limited(size), check=False
-    )
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "cannot write" in done.stderr
+    before = Limited({"GRAPHVEIL_CACHE": str(empty_cache)}, size)
+    code, said = forks("data", "fetch", "cora", "--root", raw, before=before)
+    assert code == 2
+    assert said.count("\n") == 1
+    assert "cannot write" in said
     assert left(empty_cache) == []
 
 

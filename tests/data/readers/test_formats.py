@@ -76,9 +76,19 @@ def as_ogb(graph: Data, folder: Path) -> Any:
     return folder
 
 
-@pytest.mark.parametrize(
-    "write", [as_data, as_pt, as_processed, as_arrays, as_tensors, as_npz, as_benchmark_npz, as_ogb]
-)
+OF_OBJECTS = [as_data, as_pt, as_processed, as_arrays, as_tensors, as_npz, as_benchmark_npz, as_ogb]
+TABLES = ("csv", "tsv", "txt", "parquet")
+NETWORKX = ("object", "graphml", "gexf", "gml", "graphml.gz")
+
+
+def test_every_supported_format_has_a_round_trip(tmp_path: Path) -> None:
+    """The formats are those in the sentence about any other; `.npy` has links or an adjacency, see below."""
+    (tmp_path / "graph.xyz").touch()
+    supported = refusal(tmp_path / "graph.xyz").partition("expected one of ")[2].rstrip(".").split()
+    assert {".npz", ".pt", ".npy", *(f".{kind}" for kind in (*TABLES, *NETWORKX[1:4]))} == set(supported)
+
+
+@pytest.mark.parametrize("write", OF_OBJECTS)
 def test_round_trips(tmp_path: Path, write: Writer) -> None:
     graph = small()
     found = gv.read_graph(write(graph, tmp_path))
@@ -92,7 +102,7 @@ def test_round_trips(tmp_path: Path, write: Writer) -> None:
     assert set(small().keys()) == {"x", "edge_index", "y", "gender"}, "the caller's graph is as it was"
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
+@pytest.mark.parametrize("kind", TABLES)
 def test_round_trips_of_tables(tmp_path: Path, kind: str) -> None:
     graph = small()
     nodes = {"id": list("abcde"), "y": graph.y.tolist(), "gender": graph.gender.tolist()}
@@ -122,7 +132,7 @@ def test_round_trips_of_tables(tmp_path: Path, kind: str) -> None:
         assert found.x.tolist() == graph.x.tolist()
 
 
-@pytest.mark.parametrize("kind", ["object", "graphml", "gexf", "gml", "graphml.gz"])
+@pytest.mark.parametrize("kind", NETWORKX)
 def test_round_trips_of_networkx(tmp_path: Path, kind: str) -> None:
     graph = small()
     made = nx.DiGraph()

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools import dependencies
 from tools.dependencies import Result, audit, ignored, installed, main, query, read
+
+from tools import dependencies
 
 CLEAN = {"name": "jinja2", "version": "3.1.6", "vulns": []}
 SKIPPED = {"name": "secretive", "skip_reason": "Dependency not found on PyPI and could not be audited"}

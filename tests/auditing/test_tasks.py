@@ -1,0 +1,30 @@
+"""Running attacks: any number of processes, and a time budget."""
+
+import numpy as np
+from torch_geometric.data import Data
+
+import graphveil as gv
+from graphveil.auditing import Effort, nodes
+from tests.auditing.made import noise
+
+
+def test_the_same_seed_gives_the_same_audit_with_any_number_of_processes(hamlet: Data, hamlet_split: gv.Split) -> None:
+    panel = [
+        attack for attack in nodes.panel() if attack.name in ("MLP, all", "boosted trees, all", "kernel machine, all")
+    ]
+    one, again, two = (
+        gv.audit(noise(1, nodes=500), hamlet, hamlet_split, "coin", attacks=panel, effort=Effort(jobs=jobs))
+        for jobs in (1, 1, 2)
+    )
+    for first, second, third in zip(one.findings, again.findings, two.findings, strict=True):
+        np.testing.assert_array_equal(first.answers.test, second.answers.test)
+        np.testing.assert_array_equal(first.answers.test, third.answers.test)
+
+
+def test_a_time_budget_keeps_cheap_attacks_and_names_the_others(town: Data, town_split: gv.Split) -> None:
+    seen: list[str] = []
+    effort = Effort(time_budget=0.0, on_attack=lambda name, done, total: seen.append(name))  # noqa: ARG005
+    audit = gv.audit(noise(1), town, town_split, "links", effort=effort)
+    assert [finding.attack for finding in audit.findings] == seen == ["cosine distance"]
+    assert "boosted trees on pairs" in audit.dropped
+    assert "attacks dropped" in {flag.name for flag in audit.flags}

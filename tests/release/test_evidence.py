@@ -1,0 +1,67 @@
+"""What an export is decided by: certificates before intervals."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphveil.errors import GraphveilError
+from graphveil.release import release
+from tests.release.made import CODES, best_accuracy, change, limits, tribes
+from tests.release.test_export import LEAKS
+
+
+def test_the_limit_is_compared_with_the_certificate_and_not_with_attacks(coded: Path, tmp_path: Path) -> None:
+    high = {"value": 0.9, "ci": [0.85, 0.95]}
+    change(coded / "audit.json", **LEAKS | {"strongest": high, "balanced": high})
+    exact = best_accuracy(CODES, tribes())
+    balanced = json.loads((coded / "audit.json").read_text())["certificate"]["balanced_accuracy"]
+    assert 0.5 < exact < balanced < 0.7, "otherwise the test could not fail"
+    made = release(coded, tmp_path / "out", max_leak=limits(f"tribe={balanced}"))
+    assert made.objections == ()
+    text = (made.folder / "CARD.md").read_text()
+    assert "for the accuracy and the balanced accuracy that the certificate allows for this release.\n" in text
+    for limit, bounds in ((balanced - 1e-4, ["balanced accuracy"]), (exact - 1e-4, ["accuracy", "balanced accuracy"])):
+        with pytest.raises(GraphveilError) as refused:
+            release(coded, tmp_path / "other", max_leak=limits(str(limit)))
+        assert re.findall(r"the certificate of 'tribe' allows an? ([a-z ]+) of 0\.", str(refused.value)) == bounds
+        assert "says leaks" not in str(refused.value)
+
+
+def test_without_a_limit_the_verdict_decides(coded: Path, tmp_path: Path) -> None:
+    change(coded / "audit.json", **LEAKS)
+    with pytest.raises(GraphveilError, match="the audit of 'tribe' says leaks"):
+        release(coded, tmp_path / "out")
+
+
+def test_without_a_certificate_the_intervals_decide(coded: Path, tmp_path: Path) -> None:
+    best = {"value": 0.5, "ci": [0.4, 0.6], "upper": 0.6}
+    change(coded / "audit.json", certificate=None, attacks=[], strongest=best)
+    with pytest.raises(GraphveilError, match=r"up to 0\.600 .97\.5 % upper bound over all attacks on z alone"):
+        release(coded, tmp_path / "out", max_leak=limits("0.59"))
+
+
+def test_too_few_examples_are_no_objection_to_a_certificate_within_the_limit(coded: Path, tmp_path: Path) -> None:
+    few = {"name": "too few examples", "sentence": "the interval of the headline is ±10.7 points"}
+    change(coded / "audit.json", verdict="flagged", flags=[few])
+    made = release(coded, tmp_path / "out", max_leak=limits("0.8"))
+    assert made.objections == ()
+    assert "- Flag: too few examples" in (made.folder / "CARD.md").read_text(), "it stays on the card"
+    for words in ([], ["0.5"]):
+        with pytest.raises(GraphveilError, match="is flagged: too few examples"):
+            release(coded, tmp_path / "other", max_leak=limits(*words))
+    change(coded / "audit.json", flags=[few, {"name": "utility at chance", "sentence": "nothing is kept"}])
+    with pytest.raises(GraphveilError, match=r"is flagged: utility at chance \(nothing is kept\)"):
+        release(coded, tmp_path / "other", max_leak=limits("0.8"))
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [{"accuracy": None}, {"accuracy": 2}, {"secret": "links"}, {"sentence": ""}, {"worst": None}, {"codes": []}],
+)
+def test_an_invalid_certificate_is_an_objection(spoilt: dict[str, Any], coded: Path, tmp_path: Path) -> None:
+    change(coded / "audit.json", certificate=spoilt)
+    with pytest.raises(GraphveilError, match=r"the audit of 'tribe' cannot be read \(certificate"):
+        release(coded, tmp_path / "out", max_leak=limits("0.9"))

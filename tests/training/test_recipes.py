@@ -1,0 +1,39 @@
+"""Recipes: checked, and read from text."""
+
+import pytest
+
+import graphveil as gv
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"rounds": 0}, "rounds=0: expected a whole number"),
+        ({"lr_encoder": 0.0}, "lr_encoder=0.0: expected a number above 0"),
+        ({"dropout": 1.0}, "dropout=1.0: expected a number of at least 0 and below 1"),
+        ({"roundz": 3}, "a recipe has no 'roundz'"),
+        ({"lr_encoder": float("nan")}, "lr_encoder=nan"),
+        ({"weight_decay": float("nan")}, "weight_decay=nan"),
+        ({"rounds": float("inf")}, "rounds=inf"),
+    ],
+)
+def test_recipes_are_checked(changes: dict[str, float], says: str) -> None:
+    with pytest.raises(gv.GraphveilError, match=says):
+        gv.Recipe().but(**changes)
+
+
+def test_recipes_are_read_from_text() -> None:
+    recipe = gv.Recipe().parsed(["rounds=7", "dropout=0.25", "deterministic=true", "head=pair-mlp"])
+    assert (recipe.rounds, recipe.dropout, recipe.deterministic, recipe.head) == (7, 0.25, True, "pair-mlp")
+    for text, says in [
+        ("rounds", "expected name=value"),
+        ("rounds=many", "rounds is a whole number"),
+        ("round=7", "unknown setting 'round'.*Did you mean 'rounds'"),
+        ("encoder_options=x", "unknown setting"),
+        ("deterministic=perhaps", "'deterministic=perhaps' is invalid"),
+        ("scaling=maximum", "unknown scaling"),
+    ]:
+        with pytest.raises(gv.GraphveilError, match=says):
+            gv.Recipe().parsed([text])
+    with pytest.raises(gv.GraphveilError, match="expected 'few' or 'all'"):
+        gv.Adversary(knows="most")  # type: ignore[arg-type]
