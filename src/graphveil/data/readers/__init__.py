@@ -1,6 +1,6 @@
 """`read_graph`: your own graph from files, folders and objects of many formats."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from graphveil.data.readers.npz import read_array_file
 from graphveil.data.readers.ogb import is_ogb, read_ogb
 from graphveil.data.readers.pyg import read_pyg, read_pyg_file
 from graphveil.data.readers.safe_open import brief, check_file, unreadable
-from graphveil.data.readers.tables import find_nodes, find_tables, is_table, plain_suffix, read_tables
+from graphveil.data.readers.tables import PARQUET, TEXT, find_nodes, find_tables, plain_suffix, read_tables
 from graphveil.errors import LONGEST, GraphveilError, shortened, unknown
 
 __all__ = ["read_graph"]
@@ -93,18 +93,11 @@ def _from_path(path: Path, reading: ReadOptions) -> Contents:
         return _from_folder(path, reading)
     check_file(path)
     suffix = plain_suffix(path)
-    if is_table(path):
-        return read_tables(path, find_nodes(path, reading.nodes), reading)
-    if suffix in (".npz", ".npy"):
-        return read_array_file(path, suffix, reading)
-    if suffix in (".pt", ".pth"):
-        return read_pyg_file(path, reading)
-    if suffix in (".graphml", ".gexf", ".gml"):
-        from graphveil.data.readers.networkx import read_networkx_file  # noqa: PLC0415 - slow to import
-
-        return read_networkx_file(path, suffix, reading)
-    kinds = ".csv .tsv .txt .parquet .graphml .gexf .gml .npz .npy .pt"
-    raise GraphveilError(f"{path} ends in {suffix!r}, which is not a supported format: expected one of {kinds}.")
+    if suffix not in READERS:
+        raise GraphveilError(
+            f"{path} ends in {suffix!r}, which is not a supported format: expected one of {' '.join(READERS)}."
+        )
+    return READERS[suffix](path, reading)
 
 
 def _from_folder(folder: Path, reading: ReadOptions) -> Contents:
@@ -115,6 +108,25 @@ def _from_folder(folder: Path, reading: ReadOptions) -> Contents:
     except OSError as error:
         raise unreadable(folder, error) from error
     return read_tables(links, find_nodes(links, reading.nodes) if reading.nodes else nodes, reading)
+
+
+def _read_table_file(path: Path, reading: ReadOptions) -> Contents:
+    return read_tables(path, find_nodes(path, reading.nodes), reading)
+
+
+def _read_networkx_file(path: Path, reading: ReadOptions) -> Contents:
+    from graphveil.data.readers.networkx import read_networkx_file  # noqa: PLC0415 - slow to import
+
+    return read_networkx_file(path, plain_suffix(path), reading)
+
+
+READERS: Mapping[str, Callable[[Path, ReadOptions], Contents]] = {
+    **dict.fromkeys((*TEXT, *PARQUET), _read_table_file),
+    **dict.fromkeys((".graphml", ".gexf", ".gml"), _read_networkx_file),
+    **dict.fromkeys((".npz", ".npy"), read_array_file),
+    **dict.fromkeys((".pt", ".pth"), read_pyg_file),
+}
+"""The readers of files, by suffix; `.gz` after it is allowed."""
 
 
 def _shown(source: Any) -> str:

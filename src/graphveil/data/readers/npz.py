@@ -15,13 +15,14 @@ from graphveil.data.origin import ReadOptions
 from graphveil.data.readers.arrays import read_arrays
 from graphveil.data.readers.assemble import Contents
 from graphveil.data.readers.safe_open import BAD_ZIP, MAX_BYTES, brief, check_expansion, check_file, unreadable
+from graphveil.data.readers.tables import plain_suffix
 from graphveil.errors import GraphveilError
 
 MAX_MEMBERS = 1000
 """How many arrays a file may hold."""
 
 
-def read_array_file(file: Path, suffix: str, reading: ReadOptions) -> Contents:
+def read_array_file(file: Path, reading: ReadOptions) -> Contents:
     """Read an `.npz` or `.npy` file."""
     size = check_file(file)
     try:
@@ -29,7 +30,7 @@ def read_array_file(file: Path, suffix: str, reading: ReadOptions) -> Contents:
     except OSError as error:
         raise unreadable(file, error) from error
     with stream:
-        if suffix == ".npy":
+        if plain_suffix(file) == ".npy":
             return read_arrays(_member(file, stream, size, file.name), reading, str(file))
         try:
             arrays = _members(file, zipfile.ZipFile(stream), size)
