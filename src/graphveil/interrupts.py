@@ -1,4 +1,7 @@
-"""Handling of Ctrl-C. It reaches every process of a terminal, and only the one that the user started should react."""
+"""Handling of Ctrl-C. It reaches every process of a terminal, and only the one that the user started should react.
+
+While a verb runs, `cli.shared.exit_on_interrupt` turns it into a sentence; this module covers imports and workers.
+"""
 
 import os
 import signal

@@ -1,6 +1,6 @@
 """A target: links, labels or a node attribute, which is predicted from embeddings.
 
-Arguments and files name a target by a string, and `Target.of` returns what follows from it. Whatever differs between
+Arguments and files name a target by a string, and `Target.of` returns its properties. Whatever differs between
 links and classes of the nodes, such as the metric, a default or a word of a message, is a field here.
 `training.targets` adds the examples that an encoder learns from, and `auditing.secret` adds what an attacker knows.
 """
@@ -11,7 +11,7 @@ from typing import Literal
 
 LINKS, LABELS = "links", "labels"
 BUILT_IN = (LINKS, LABELS)
-"""The targets that are no column of a table."""
+"""The targets that every graph may have; any other name is that of a node attribute."""
 
 Metric = Literal["accuracy", "auc"]
 METRIC_NAMES: Mapping[str, str] = {
@@ -22,24 +22,24 @@ METRIC_NAMES: Mapping[str, str] = {
 }
 """The metrics as people read them."""
 CHANCE_AUC = 0.5
-"""The chance level of links. That of a class is the share of its largest class."""
+"""The chance level of links. For classes it is the share of the largest class."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A target, and what follows from whether it is links or a class of the nodes.
+    """A target, and what depends on whether it is links or a class of the nodes.
 
     Args:
         name: "links", "labels" or the name of a node attribute.
         is_links: Whether it is links; otherwise it is a class of every node.
         metric: The metric of predictions and attacks.
-        second: What the second metric is: class-matched or balanced.
+        second: The kind of the second metric: class-matched or balanced.
         examples: What encoders are trained on.
-        queries: What an attack predicts the secret of.
-        recipe: The kind of recipe if it is the utility.
+        queries: Whether attacks predict for pairs of nodes or for nodes.
+        recipe: The first key of `training.recipes.RECIPES` if it is the utility.
         adversary: The default head of its adversary.
-        message_edges: The links that messages pass along by default if it is the utility. If links are the utility,
-            these are the training links, because held-out links must not be passed along.
+        message_edges: The default links for message passing if it is the utility. For links, these are the training
+            links, so that held-out links do not leak.
         papers_attacker: The attack that the paper trains on finished embeddings.
     """
 
@@ -71,7 +71,7 @@ class Target:
 
     @property
     def matched_by(self) -> str:
-        """The class by which links are matched if this is the utility: its own, or the labels if it is links."""
+        """The node attribute of class-matched pairs if this is the utility."""
         return LABELS if self.is_links else self.name
 
 

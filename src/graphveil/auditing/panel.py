@@ -29,7 +29,7 @@ from graphveil.formats.audit import Origin
 from graphveil.target import LABELS, Target
 
 EXAMPLES_PER_CELL = 50
-"""With this many known examples per cell of the table of distinct rows, the quick panel runs no learners on z."""
+"""With as many known examples per cell of the table of codes and classes, the quick panel runs no learners on z."""
 
 
 def audit(  # noqa: PLR0913 - three are required, and each of the others is given by its name
@@ -52,12 +52,12 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is give
         graph: the graph of the nodes.
         split: its split; attacks are scored on the test part.
         secret: "labels", "links" or the name of a node attribute.
-        attacks: None or "full" for the full panel, "quick" for a few attacks (if z has few distinct rows, only a table
-            of them and distances), or a list of attacks: objects like `graphveil.auditing.Attack` or scikit-learn
-            classifiers.
+        attacks: None or "full" for the full panel, "quick" for a few attacks (for discrete z with enough known secrets,
+            only counts and distances), or a list of attacks: scikit-learn classifiers, or objects that implement
+            `graphveil.auditing.Attack`.
         seed: the seed of everything that is drawn.
         controls: further embeddings to attack in the same way, by name, such as those of an untrained encoder.
-        context: what only the maker of the embeddings knows.
+        context: the utility, the joint adversary and notes, if known.
         effort: the time budget and the number of processes.
         by: node attributes; the result of the strongest attack is also given for each of their values, besides those by
             class and by degree.
@@ -173,7 +173,7 @@ def resolve_panel(attacks: str | Sequence[Any] | None, secret: Secret) -> list[A
 
 
 def on_embeddings(z: Any, secret: Secret, attacks: str | Sequence[Any] | None = None) -> list[Task]:
-    """The attacks of the panel on z; some of them also hold the public graph.
+    """The attacks of the panel on z; some attackers also know the public graph.
 
     Args:
         z: embeddings, (num_nodes, channels).
@@ -192,15 +192,15 @@ def on_embeddings(z: Any, secret: Secret, attacks: str | Sequence[Any] | None = 
 def _on_controls(others: Mapping[str, Rows], secret: Secret, attacks: str | Sequence[Any] | None) -> list[Task]:
     """The attacks on controls.
 
-    The full panel leaves out attacks that are rarely the strongest. Its attacks on the raw features are those that hold
-    the features beside z, so that their difference is what z adds.
+    The full panel leaves out attacks that are rarely the strongest. On raw features it runs the same attacks as on z
+    and the features, so that the difference is what z adds.
     """
     panel, tasks = resolve_panel(attacks, secret), list[Task]()
     on_encoders = [attack for attack in panel if "graph" not in attack.needs]
     on_features = on_encoders
     if attacks is None or attacks == "full":
         on_encoders = links.on_encoders() if isinstance(secret, LinkSecret) else nodes.on_encoders()
-        beside_z = [attack.name for attack in with_features(secret, 0)]
+        beside_z = [attack.name for attack in with_features(secret, 0)]  # only their names are needed
         on_features = [attack for attack in on_encoders if f"{attack.name}{WITH_FEATURES}" in beside_z]
     for name, other in others.items():
         chosen, one_fold = (on_features, False) if name == "raw features" else (on_encoders, True)
@@ -220,7 +220,7 @@ def _counting_attacks(attacks: str | Sequence[Any] | None, secret: Secret, codes
 
 
 def _channel_attacks(attacks: str | Sequence[Any] | None, secret: Secret, codes: Integers) -> list[Attack]:
-    """The attacks of a named panel on hidden channels; none for few distinct rows, which are counted."""
+    """The attacks of a named panel on hidden channels; none for discrete embeddings, which are counted."""
     if not (attacks is None or isinstance(attacks, str)) or is_discrete(codes):
         return []
     return [LinkChannelAttack() if isinstance(secret, LinkSecret) else NodeChannelAttack()]

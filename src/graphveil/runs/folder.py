@@ -1,14 +1,14 @@
-"""`RunFolder`: every file of a run, who may write it, and its digests.
+"""`RunFolder`: read and write every file of a run, with its lock and digests.
 
 | file | content |
 |---|---|
 | `run.json` | configuration, versions, digests, seconds, scores, certificates; written last |
 | `model.safetensors` | encoder, utility head and adversaries of the selected round, or encoder and code book |
 | `history.parquet` | losses and validation metrics of every round |
-| `embeddings.parquet` | the nodes' own ids (`id`) and one column for each dimension (`z0`, `z1`, ...) |
-| `trained_on.parquet` | ids of the nodes whose classes were used in training, so that `embed` evaluates others |
+| `embeddings.parquet` | the ids of the input graph (`id`) and one column for each dimension (`z0`, `z1`, ...) |
+| `trained_on.parquet` | ids of the nodes whose classes were used in training; `embed` evaluates on others |
 | `trained_links.parquet` | if links are kept or hidden, both ends of the links that were used in training |
-| `audit.json`, `audit.NAME.json` | the audit of the first secret, and of each other |
+| `audit.json`, `audit.NAME.json` | the audit of the first secret, and of every further secret |
 | `audit.answers.safetensors`, ... | the answers of every attack of that audit |
 | `controls.safetensors` | embeddings of other encoders that an audit compares with |
 | `releases.json`, `releases/` | the codes that have been released; see `graphveil.release.ledger` |
@@ -45,7 +45,7 @@ from graphveil.veil import Veil
 RECORD, MODEL, EMBEDDINGS, HISTORY = "run.json", "model.safetensors", "embeddings.parquet", "history.parquet"
 CHECKPOINT, LAST_GOOD, CONTROLS = "checkpoint.safetensors", "last_good", "controls.safetensors"
 NEEDS_RECORD = (EMBEDDINGS, TRAINED_ON, TRAINED_LINKS, HISTORY, MODEL)
-"""Files that are of no use without `run.json`."""
+"""Files that are removed if a run fails before `run.json` is written."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +53,10 @@ class Embeddings:
     """Rows `z` of shape (num_nodes, channels), float32, and one id per row.
 
     Args:
-        ids: the nodes' own.
+        ids: those of the input graph.
         z: the embeddings.
-        signs: (channels,) of 1 and -1, if the score of a link is the sum of signs * z_u * z_v.
+        signs: 1 or -1 for each column, (channels,): the score of a link is the sum of signs * z_u * z_v. None if links
+            are not scored.
     """
 
     ids: pa.Array
@@ -86,13 +87,13 @@ class RunFolder:
         return self.path / LAST_GOOD
 
     def create(self) -> AbstractContextManager[None]:
-        """Hold the lock of a new run. A folder that was made for a run that fails at once is removed again."""
+        """Lock the folder for a new run. If the run fails immediately, a newly created folder is removed."""
         check_output_folder(self.path, (RECORD, CHECKPOINT, LAST_GOOD))
         busy = f"another process is writing to {self.path}: wait for it, or choose another folder."
         return hold_lock(self.path / ".lock", 0, busy, disposable=NEEDS_RECORD)
 
     def edit(self, wait: float = 0) -> AbstractContextManager[None]:
-        """Hold the lock of a finished run, to add to it.
+        """Lock the folder of a finished run, to add files.
 
         Args:
             wait: seconds to wait for another process.
@@ -108,7 +109,7 @@ class RunFolder:
     def check_startable(self, resume: bool) -> None:
         """Refuse a folder with a finished run and, unless `resume`, one with an unfinished run."""
         if (self.path / RECORD).exists():
-            self.checkpoint.unlink(missing_ok=True)  # left by a kill between the last two steps
+            self.checkpoint.unlink(missing_ok=True)  # the process was killed before it could remove it
         self.check_free()
         if self.checkpoint.exists() and not resume:
             raise GraphveilError(
@@ -128,11 +129,11 @@ class RunFolder:
 
         Args:
             veil: the fitted veil.
-            ids: the nodes' own.
-            z: their embeddings.
+            ids: those of the input graph.
+            z: the embeddings.
             trained_on: the nodes and links that were used in training.
             results: more fields for `run.json`, such as scores.
-            history: of the training; an encoder that is only applied has none.
+            history: of the training; empty for a folder of `embed`.
         """
         array = z.numpy()
         columns = {"id": ids, **{f"z{i}": array[:, i] for i in range(array.shape[1])}}
@@ -168,7 +169,7 @@ class RunFolder:
         return read_run(self.path)
 
     def veil(self) -> Veil:
-        """The fitted veil; a veil with modules of the caller's own is refused."""
+        """The fitted veil; refused if it has custom modules."""
         return Veil.load(self.path)
 
     def trained_on(self) -> TrainedOn:
@@ -203,7 +204,7 @@ class RunFolder:
         return Embeddings(ids, z)
 
     def embeddings_of(self, ids: pa.Array) -> NDArray[np.float32]:
-        """The embeddings of these nodes, (num_nodes, channels), refused if the run has others or another order."""
+        """The embeddings of these nodes, (num_nodes, channels), refused if ids or their order differ."""
         embeddings = self.embeddings()
         if not embeddings.ids.cast(pa.large_string()).equals(ids.cast(pa.large_string())):
             raise GraphveilError(
@@ -230,7 +231,7 @@ class RunFolder:
         return signs
 
     def controls(self) -> dict[str, Tensor]:
-        """What `write_controls` wrote for this very run, by name; empty if there is no such file."""
+        """The embeddings of `write_controls` by name; empty if there are none, or if they belong to another run."""
         try:
             with safe_open(self.path / CONTROLS, "pt") as kept:
                 if (kept.metadata() or {}).get("run") != self.record_digest:
@@ -240,11 +241,11 @@ class RunFolder:
             return {}
 
     def audit_file(self, secret: str, secrets: Sequence[str]) -> Path:
-        """The file of a secret's audit: `audit.json` for the first secret of the run, another name for each other.
+        """The file of a secret's audit: `audit.json` for the first secret of the run, `audit.NAME.json` for the others.
 
         Args:
-            secret: any target.
-            secrets: those of the run.
+            secret: the audited secret.
+            secrets: the secrets of the run.
         """
         if secret == secrets[0]:
             return self.path / "audit.json"
@@ -254,7 +255,7 @@ class RunFolder:
 
 
 def embeddings_digest(z: Tensor | NDArray[np.float32]) -> str | None:
-    """The digest by which an audit names the embeddings it is of; None if they cannot be audited."""
+    """The digest by which `audit.json` identifies its embeddings; None if they cannot be audited."""
     try:
         return rows_digest(check_embeddings(z, len(z)))
     except GraphveilError:
@@ -262,7 +263,7 @@ def embeddings_digest(z: Tensor | NDArray[np.float32]) -> str | None:
 
 
 def ids_digest(ids: pa.Array) -> str:
-    """A SHA-256 of ids in their order: the digest of an audit covers rows, not whose they are."""
+    """A SHA-256 of ids in their order, since the digest of embeddings does not cover ids."""
     return hashlib.sha256(json.dumps(ids.cast(pa.large_string()).to_pylist()).encode()).hexdigest()
 
 

@@ -240,7 +240,8 @@ RECIPES: Mapping[tuple[str, str], Recipe] = {
         patience=60,
     ),
 }
-"""The recipes by kind of utility and encoder; your own encoder gets GCN's."""
+"""The recipes by kind of utility and encoder; your own encoder gets GCN's. `codes` that hide links use those of
+classes, with `TEACHERS`."""
 
 # Found in the same way. Without the degree, codes of Pubmed lost five points. Half the secret's weight was worth one to
 # two points on every graph, since links count only beyond classes. GAT needs a smaller learning rate, less edge dropout

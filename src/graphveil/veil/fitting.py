@@ -1,8 +1,8 @@
-"""Train one veil, or many of one configuration as one batched problem.
+"""Fit one `Veil`, or several that differ only in seed and trade-off, as one batch.
 
 A GPU is idle most of the time while one small graph trains. In a batch the runs' weights are stacked and their graphs
-are one block-diagonal graph, so that all of them go through the one loop of `graphveil.training.loop` at once. Where
-links are hidden, several encoders teach one student: they are runs of one batch, too.
+are one block-diagonal graph, so that all of them go through the one loop of `graphveil.training.loop` at once. If
+links are hidden, the several teachers of a student are runs of one batch, too.
 """
 
 import copy
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from graphveil.veil.estimator import Veil
 
 ALGORITHM = 8
-"""Increased when the same configuration trains to another result: a checkpoint of another number is refused."""
+"""Increased when the same configuration gives another result; checkpoints of other numbers are refused."""
 CHECKPOINT_EVERY = 20
 MOST_TAUGHT_LINKS = 100_000
-"""Links of a graph above which one encoder teaches the student alone: several would take minutes there."""
+"""Graphs with more links have one teacher, since several would take minutes."""
 
 
 def fit_together(
@@ -56,8 +56,8 @@ def fit_together(
 ) -> None:
     """Fit many veils as one batched problem: on a GPU, ten small runs take little longer than one.
 
-    Each veil has its own split, seed, trade-off and last round, and its result is that of `Veil.fit` up to the order of
-    sums.
+    Each veil has its own split, seed, trade-off and stopping round. Results equal those of `Veil.fit` up to the order
+    of floating-point sums.
 
     Args:
         veils: veils that differ in `seed` and `tradeoff` only.
@@ -72,7 +72,7 @@ def fit_together(
     faults = []
     for batch in _batches(veils, graph, splits):
         fitting = Fitting([veils[number] for number in batch], graph, [splits[number] for number in batch])
-        with suppress(DivergedError):  # of a batch of one; its record has it too
+        with suppress(DivergedError):  # raised for a batch of one only; the error is also in its record
             fitting.run(on_round)
         for number, veil in enumerate(fitting.veils):
             faults += [f"seed {veil.seed}, tradeoff {veil.tradeoff}: {error}" for error in fitting.diverged(number)[:1]]
@@ -89,7 +89,7 @@ class Fitting:
         splits: one for each veil.
 
     Attributes:
-        training: the loop; its runs are the veils' in their order, with one run for each teacher of a veil.
+        training: the loop; its runs are ordered by veil, and a veil has one run for each teacher.
     """
 
     def __init__(self, veils: Sequence["Veil"], graph: Data, splits: Sequence[Split]) -> None:
@@ -124,7 +124,7 @@ class Fitting:
         )
         check_encoder(first, modules["encoder"], problem, graph.x.size(0))
         streams = Streams([veil.seed for veil in veils], first.recipe.rounds * first.recipe.inner_steps, device)
-        with first.repeatable():  # classes may be predicted first
+        with first.repeatable():  # it may train a predictor of unknown classes
             return Training(build_method(first, problem, modules, streams), first.recipe)
 
     def run(self, on_round: Callable[[Training], None] | None = None, checkpoint: Path | None = None) -> None:
@@ -176,7 +176,7 @@ class Fitting:
         return range(number * each, (number + 1) * each)
 
     def _hand_over(self) -> None:
-        """Give each veil the state that validation selected, and make what it releases."""
+        """Load the state that validation selected into each veil, and build its code book or its grid."""
         for number, (veil, split) in enumerate(zip(self.veils, self.splits, strict=True)):
             first, *_ = runs = self._runs_of(number)
             self._take_state(veil, first)
@@ -185,7 +185,7 @@ class Fitting:
             elif isinstance(self.training.method, Codes):
                 drawn = [known.drawn_of(first) for known in self.training.method.secrets]
                 veil.modules_["book"] = merged_book(veil, self.graph, split, drawn)
-            else:
+            else:  # links are hidden
                 teachers = [copy.copy(veil) for _ in runs]
                 for teacher, run in zip(teachers, runs, strict=True):
                     self._take_state(teacher, run)
@@ -205,7 +205,7 @@ class Fitting:
 def _runs(veil: "Veil", graph: Data) -> list["Veil"]:
     """The veil and, where links are hidden, its other teachers, which start from other weights.
 
-    Modules of the caller's own teach alone.
+    Custom modules have a single teacher.
     """
     built_in = veil.encoder in list(ENCODERS) and veil.recipe.head in list(NODE_HEADS)
     several = veil.distils and built_in and graph.edge_index.size(1) <= 2 * MOST_TAUGHT_LINKS
@@ -216,7 +216,7 @@ def _runs(veil: "Veil", graph: Data) -> list["Veil"]:
 
 
 def _fingerprint(veil: "Veil", graph: Data, split: Split, training: Training) -> str:
-    """A digest of all that decides the result of a training, with the first weights: modules may be the caller's."""
+    """A digest of all that decides the result; it covers the initial weights, since custom modules have no config."""
     made_by = [ALGORITHM, [column.name for column in fields(Round)]]
     text = json.dumps([made_by, veil.config(), digest(graph), split.digest()], sort_keys=True, default=str)
     return hashlib.sha256(text.encode() + safetensors.torch.save(training.best)).hexdigest()
@@ -232,8 +232,8 @@ def _shared_config(veil: "Veil") -> dict[str, Any]:
 def _batches(veils: Sequence["Veil"], graph: Data, splits: Sequence[Split]) -> list[list[int]]:
     """Which veils are stacked: those whose parts have the same sizes, and only modules that can be stacked.
 
-    Unknown classes may fall differently into the parts of two splits; such runs train in batches of their own. With
-    modules of the caller's own that cannot be stacked, every run does.
+    Unknown classes can give two splits different sizes; such runs are in separate batches. If a custom module cannot be
+    stacked, every run trains alone.
     """
     if not veils:
         return []
