@@ -342,7 +342,7 @@ def test_audit_of_a_run_and_of_a_file(problem: list[str], row: str, tmp_path: Pa
     assert done.stderr == ""
     assert "\x1b" not in done.stdout
     secret = problem[-1] if "--secret" in problem else "labels"
-    for words in (f"What the embeddings reveal about {secret}", "strongest attack", "mutual information"):
+    for words in (f"Audit of {secret}", "strongest attack", "mutual information"):
         assert words in done.stdout
     assert [words for words in ("joint adversary", "certificate") if words in done.stdout] == [row]
     file, out = str(tmp_path / "run" / "embeddings.parquet"), str(tmp_path / "other.json")

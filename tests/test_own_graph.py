@@ -63,7 +63,7 @@ def test_two_secrets_from_two_tables_to_two_audits(people: Path, tmp_path: Path,
     run = tmp_path / "run"
     code, output = graphveil("protect", people, "--secret", "gender", "--secret", "team", "--out", run, *QUICK)
     assert code == 0, output
-    assert "the column 'title' alone predicts 'gender': it closes 100%" in output
+    assert "the column 'title' alone predicts 'gender' with a skill of 100%" in output
     record = RunFolder(run).record()
     assert record.encoding is not None
     assert [column["name"] for column in record.encoding["columns"]] == ["age", "title"], "secrets are no features"

@@ -114,7 +114,7 @@ def test_the_text_has_all_verbs_and_its_links_lead_somewhere() -> None:
     [
         ("│ logistic regression, all │ 57.5 [52.9, 61.9] │", "logistic regression, all"),
         ("  strongest attack       ensemble: accuracy 52.0", "strongest attack"),
-        ("What the embeddings reveal about gender: protected", "What the embeddings reveal about gender"),
+        ("Audit of gender: protected", "Audit of gender"),
         ("┃ file              ┃ bytes  ┃", "file"),
     ],
 )

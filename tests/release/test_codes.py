@@ -212,7 +212,7 @@ def test_embed_keeps_the_codes_of_nodes_of_the_run(coded: Path, graphveil: Graph
     words = ("--no-audit", "--device", "cpu")
     code, said, err = graphveil("embed", coded, tmp_path / "newer", "--out", tmp_path / "grown", *words)
     assert (code, err) == (0, "")
-    assert "160 nodes kept their code, and 40 got a new one\n" in said
+    assert "160 nodes kept their code, and 40 new nodes were assigned one\n" in said
     z = RunFolder(tmp_path / "grown").embeddings().z
     assert z[:NODES].tobytes() == ROWS[CODES][::-1].tobytes()
     assert len(codes_of(z).rows) <= 6
@@ -222,7 +222,7 @@ def test_embed_keeps_the_codes_of_nodes_of_the_run(coded: Path, graphveil: Graph
     write_tables(tmp_path / "later", again, [link for link in newer if {*link} <= there])
     code, said, _ = graphveil("embed", tmp_path / "grown", tmp_path / "later", "--out", tmp_path / "last", *words)
     assert code == 0
-    assert "100 nodes kept their code, and 0 got a new one\n" in said
+    assert "100 nodes kept their code, and 0 new nodes were assigned one\n" in said
     assert RunFolder(tmp_path / "last").embeddings().z.tobytes() == z[100:].tobytes()
     grown_model = gv.Veil.load(tmp_path / "grown").modules_["book"]
     assert len(dict(grown_model.named_buffers())["nodes"]) == 200

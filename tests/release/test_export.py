@@ -214,9 +214,9 @@ OBJECTIONS: list[tuple[Callable[[Path], object], str]] = [
         lambda run: change(audit_files(run)["links"], origin={"panel": "quick"}),
         "the audit of 'links' is flagged: not the full panel",
     ),
-    (alter_embeddings, "the audit of 'tribe' is for other embeddings.*the audit of 'links' is for other embeddings"),
+    (alter_embeddings, "the audit of 'tribe' does not match these emb.*the audit of 'links' does not match these emb"),
     (swap_ids, "the ids in embeddings.parquet differ from those of the run, or are in another order"),
-    (lambda run: change(run / "run.json", split_digest="0"), "the audit of 'tribe' is for another split"),
+    (lambda run: change(run / "run.json", split_digest="0"), "the audit of 'tribe' does not match this split"),
 ]
 
 
@@ -324,7 +324,7 @@ def test_the_modification_time_of_an_audit_does_not_matter(run: Path, tmp_path: 
     alter_embeddings(run)
     for file in audit_files(run).values():
         file.touch()
-    with pytest.raises(GraphveilError, match="other embeddings"):
+    with pytest.raises(GraphveilError, match="does not match these embeddings"):
         release(run, tmp_path / "out")
 
 

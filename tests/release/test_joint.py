@@ -66,7 +66,7 @@ def test_other_codes_of_the_same_run_count_without_being_named(coded: Path, tmp_
     assert made.joint is not None
     assert made.joint.same_run == 1
     assert made.joint.certificates["tribe"].bounds[0].value == 1
-    assert "1 of them has other codes from the same run." in (made.folder / "CARD.md").read_text()
+    assert "1 of them is an earlier export of this run with different codes." in (made.folder / "CARD.md").read_text()
     assert [entry["codes"] for entry in ledger(coded)] == [1, 2]
     with pytest.raises(GraphveilError, match="is the run itself"):
         release(coded, tmp_path / "again", released_before=[coded])
@@ -132,7 +132,7 @@ def test_the_card_states_that_there_are_no_common_nodes(coded: Path, other: Path
 def test_releases_without_codes_have_no_limit_together(coded: Path, run: Path, tmp_path: Path) -> None:
     with pytest.raises(GraphveilError, match="an earlier release of these nodes has no codes, so nothing limits"):
         release(coded, tmp_path / "out", released_before=[run])
-    with pytest.raises(GraphveilError, match="these embeddings are not codes, so nothing limits"):
+    with pytest.raises(GraphveilError, match="these embeddings are not codes, so there is no joint certificate"):
         release(run, tmp_path / "out", released_before=[coded])
     made = release(coded, tmp_path / "out", released_before=[run], force=True)
     assert "- Objection: an earlier release of these nodes has no codes" in (made.folder / "CARD.md").read_text()

@@ -30,7 +30,7 @@ def shown(audit: Audit) -> Group:
     summary = Table.grid(padding=(0, 2))
     for name, value in rows(audit):
         summary.add_row(Text(f"  {name}"), Text(value))
-    title = Text(f"What the embeddings reveal about {audit.secret.name}: {audit.verdict}", style="bold")
+    title = Text(f"Audit of {audit.secret.name}: {audit.verdict}", style="bold")
     return Group(title, summary, table(audit), *([group_table(audit)] if audit.groups else []))
 
 

@@ -37,7 +37,7 @@ Jobs = Annotated[
     int | None,
     typer.Option(min=1, max=1000, help="Parallel trainings, with one thread each (default: one per core)."),
 ]
-Rounds = Annotated[int | None, typer.Option(min=1, help="Train for fewer rounds, for a quick trial.")]
+Rounds = Annotated[int | None, typer.Option(min=1, help="Training rounds; a small number for a quick trial.")]
 Reaudit = Annotated[
     bool, typer.Option("--reaudit", help="Audit the embeddings of finished cells again, without training.")
 ]
@@ -53,7 +53,8 @@ def reproduce(
     variant: Annotated[
         list[str] | None,
         typer.Option(
-            help="unprotected, published, minimax, club, codes, matched, gap, gap-class or rr; may be repeated."
+            help="unprotected, published, minimax, club, codes, matched (codes with link_weight=0.5), gap, gap-class or"
+            " rr; may be repeated."
         ),
     ] = None,
     seeds: Annotated[
@@ -64,7 +65,8 @@ def reproduce(
     rounds: Rounds = None,
     out: Annotated[Path, typer.Option(help="The folder of finished cells and tables.")] = Path("runs/paper"),
     results: Annotated[
-        Path | None, typer.Option(help="A Markdown file: findings and tables are inserted between its marks.")
+        Path | None,
+        typer.Option(help="A Markdown file: findings and tables replace the text between its begin and end comments."),
     ] = None,
     reaudit: Reaudit = False,
 ) -> None:

@@ -21,16 +21,20 @@ def _option(kind: Any, help_: str) -> Any:
 # All default to None: `embed` must distinguish a default that was given from an option that was not given.
 _OPTIONS: Mapping[str, Any] = {
     "nodes": _option(str | None, "The table of nodes, if it is not found beside the table of links."),
-    "source": _option(str | None, "The column of the links with the ids of their sources."),
-    "target": _option(str | None, "The column of the links with the ids of their targets."),
-    "weight": _option(str | None, "The column of the links with their weights."),
-    "id": _option(str | None, "The column of the nodes with their ids."),
-    "label": _option(str | None, "The column of the nodes with their labels."),
-    "attribute": _option(list[str] | None, "A node column to keep or to hide; may be repeated."),
+    "source": _option(str | None, "The column of the link table with the ids of the sources."),
+    "target": _option(str | None, "The column of the link table with the ids of the targets."),
+    "weight": _option(str | None, "The column of the link table with the weights."),
+    "id": _option(str | None, "The column of the node table with the ids."),
+    "label": _option(str | None, "The column of the node table with the labels."),
+    "attribute": _option(
+        list[str] | None, "A node column to read as a target (utility or secret), not as a feature; may be repeated."
+    ),
     "features": _option(str | None, "Node columns to use as features, separated by commas (default: all others)."),
     "drop": _option(list[str] | None, "A node column to exclude; may be repeated."),
     "bins": _option(list[str] | None, "Cut a numeric attribute into classes of equal size: --bins age=4"),
-    "missing": _option(str | None, "Features of a graph without any: degree (default), or embedding (learned)."),
+    "missing": _option(
+        str | None, "What to use if the graph has no features: degree (default), or embedding (learned for each node)."
+    ),
     "direction": _option(str | None, "Which links count: either (in at least one direction; default) or mutual."),
     "min_weight": _option(float | None, "Exclude links of a lower weight."),
     "loops": _option(str | None, "Links from a node to itself: drop (default) or refuse."),

@@ -81,8 +81,8 @@ def open_and_show(
     show_notes(console, graph)
     for secret, column, strength in leaks:
         console.print(
-            f"warning: the column {column!r} alone predicts {secret!r}: it closes {strength:.0%} of the gap between"
-            f" chance level and certainty. The secret is in the features; use --drop {column!r} if you do not need it.",
+            f"warning: the column {column!r} alone predicts {secret!r} with a skill of {strength:.0%} (0% = chance"
+            f" level, 100% = perfect). The secret is in the features; use --drop {column!r} if you do not need it.",
             style="yellow",
             highlight=False,
             soft_wrap=True,

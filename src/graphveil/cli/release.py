@@ -56,7 +56,7 @@ def export(
 ) -> None:
     """Write a release of a run: codes or embeddings, a card and checksums, and nothing else.
 
-    A run is refused if a secret has no audit, or if its audit says leaks, is flagged or is for other embeddings.
+    A run is refused if a secret has no audit, or if its audit says leaks, is flagged or does not match the embeddings.
 
     With --max-leak, the limit decides instead of the verdict leaks.
 
@@ -132,7 +132,8 @@ def embed(
         _say(f"warning: {warning}", style="bold")
     _say(f"{len(made.z):,} nodes, of which {made.known:,} are in the run too; files in {out}")
     if made.kept_codes is not None:
-        _say(f"{made.kept_codes:,} nodes kept their code, and {len(made.z) - made.kept_codes:,} got a new one")
+        new = len(made.z) - made.kept_codes
+        _say(f"{made.kept_codes:,} nodes kept their code, and {new:,} new nodes were assigned one")
     for sentence in made.unseen:
         _say(sentence)
     if not audit or not made.secrets:

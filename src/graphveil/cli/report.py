@@ -19,6 +19,6 @@ def report(
 ) -> None:
     """Write an HTML page of saved results: tables, curves, maps and findings. It has no scripts and loads nothing.
 
-    The maps show the secret of every node: share the page only with people who may see the secrets.
+    The maps show the secrets of up to 300 test nodes or pairs: share the page only with people who may see the secrets.
     """
     report_results(source, out or (source if source.is_dir() else source.parent) / "report.html")

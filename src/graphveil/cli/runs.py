@@ -64,13 +64,16 @@ def protect(
     ] = "all",
     message_edges: Annotated[
         str | None,
-        typer.Option(help="Links that messages pass along: train or all (default: train if links are kept)."),
+        typer.Option(
+            help="Links that messages pass along: train or all (default: train if links are kept, otherwise all)."
+        ),
     ] = None,
     split: Annotated[
         str | None,
         typer.Option(
             help="paper (20 nodes per class to train, 500 to validate, 1,000 to test; default for named graphs) or"
-            " proportional (default for your own)."
+            " proportional (a third of each class to train, a sixth of the nodes to validate, the rest to test;"
+            " default for your own)."
         ),
     ] = None,
     set_: Annotated[
@@ -126,7 +129,7 @@ def protect(
     console.print(
         f"{len(veil.history_)} rounds in {run.seconds:.1f} s; files in {out}", highlight=False, soft_wrap=True
     )
-    caution(objective, f"To measure it: graphveil audit {out}")
+    caution(objective, f"To measure other attacks: graphveil audit {out}")
     track(mlflow, out)
 
 
@@ -146,7 +149,10 @@ def audit(
     ] = None,
     secret: Annotated[
         list[str] | None,
-        typer.Option(help="labels, links or a node column; may be repeated (default: the secrets of the run)."),
+        typer.Option(
+            help="labels, links or a node column; may be repeated, but not with --embeddings (default: the secrets of"
+            " the run)."
+        ),
     ] = None,
     split: Annotated[
         str | None,
@@ -181,7 +187,8 @@ def audit(
 ) -> None:
     """Run a panel of attacks on embeddings, and report how well the strongest predicts the secret.
 
-    Attacks are tuned on the validation part, and the strongest is chosen there. Its value is from the test part.
+    Attacks are tuned and compared on held-out examples: by cross-validation on the known nodes, or on validation links.
+    Results are from the test part.
 
     Writes audit.json and, beside it, the predictions of every attack, into the run folder or to --out.
     """
@@ -194,12 +201,13 @@ def audit(
 
     only_embeddings = {"--graph": graph, "--split": split, "--seed": seed, "--out": out}
     misplaced = [name for name, value in only_embeddings.items() if value is not None]
-    misplaced += ["an option of how the graph is read"] if replace(reading, bins={}) != ReadOptions() else []
+    misplaced += ["an option for reading a graph"] if replace(reading, bins={}) != ReadOptions() else []
     if (run is None) == (embeddings is None):
         raise GraphveilError("give either the folder of a run, or --embeddings with --graph and --secret.")
     if run is not None and misplaced:
         raise GraphveilError(
-            f"{misplaced[0]} was given with a run folder, which has its own: use it only with --embeddings."
+            f"{misplaced[0]} was given with a run folder, which has its own graph options: use it only with"
+            " --embeddings."
         )
     if embeddings is not None and mlflow is not None:
         raise GraphveilError("--mlflow was given with --embeddings: use it only with the folder of a run.")

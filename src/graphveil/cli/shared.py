@@ -202,7 +202,7 @@ def caution(objective: str, then: str) -> None:
         then: A sentence to add.
     """
     sentences = (
-        "The attack is a rule that was counted from the codes of nodes with known secrets; no adversary is trained."
+        "The attack predicts the most frequent class of each code, counted on nodes with known secrets."
         " Attackers who also know the graph or the features may learn more."
         if objective == "codes"
         else "The attack is the adversary that was trained with the encoder. A fresh attacker may learn more."

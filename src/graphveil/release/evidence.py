@@ -293,7 +293,7 @@ def _earlier(run: Path, codes: NodeCodes | None, released_before: Sequence[Path]
     """The different codes that were released before, and the objections to a release beside them."""
     found, objections = dict[str, Released](), list[str]()
     if released_before and codes is None:
-        return [], ["these embeddings are not codes, so nothing limits what they reveal together with earlier releases"]
+        return [], ["these embeddings are not codes, so there is no joint certificate with earlier releases"]
     for other in released_before:
         if other.resolve() == run.resolve():
             raise GraphveilError(
@@ -322,9 +322,9 @@ def _against(audit: Audited, embeddings: str, split: str, limit: float | None, j
     """
     found, name = [], repr(audit.secret)
     if audit.embeddings != embeddings:
-        found.append(f"the audit of {name} is for other embeddings")
+        found.append(f"the audit of {name} does not match these embeddings")
     if audit.split != split:
-        found.append(f"the audit of {name} is for another split")
+        found.append(f"the audit of {name} does not match this split")
     beyond = [] if limit is None else _beyond(audit, limit) + _joint_beyond(joint, limit)
     overruled = limit is not None and audit.certificate is not None and not beyond
     flags = [f"{flag} ({sentence})" for flag, sentence in audit.flags if not (overruled and flag == TOO_FEW)]
