@@ -23,9 +23,9 @@ from torch_geometric.data import Data
 import graphveil
 from graphveil.data import Split, check_graph, check_targets, digest
 from graphveil.errors import GraphveilError, unknown
-from graphveil.files import write_tensors
-from graphveil.formats.run import SCHEMA, RunRecord, VeilRecord
-from graphveil.formats.store import parse, read, write
+from graphveil.files import write_json, write_tensors
+from graphveil.formats.run import SCHEMA, VeilRecord
+from graphveil.formats.store import read
 from graphveil.models.build import Spec, spec_name
 from graphveil.models.codes import CodeBook, CodeShape, hard_codes
 from graphveil.models.grid import Grid
@@ -273,7 +273,7 @@ class Veil:
 
         Args:
             folder: the folder to write.
-            results: the other fields of `graphveil.formats.run.RunRecord`; None for a veil that is not a run.
+            results: more fields of `run.json`, such as scores and digests; see `graphveil.formats.run.RunRecord`.
         """
         self._check_fitted()
         folder = Path(folder)
@@ -286,8 +286,7 @@ class Veil:
             "selected_round": self.best_round_,
             "versions": versions(),
         }
-        kind = VeilRecord if results is None else RunRecord
-        write(folder / "run.json", parse(record | dict(results or {}), kind))
+        write_json(folder / "run.json", record | dict(results or {}))
 
     @classmethod
     def load(
