@@ -101,12 +101,11 @@ def headline(results: str) -> str:
         return NO_TABLES
     combinations = f"{count}" if count == other else f"{count} and {other}"
     largest, equal = labels[COMPACT["table2"].reference_column], links[COMPACT["table3"].reference_column]
-    bound, attack = labels["certificate"], labels["strongest attack"]
+    bound = labels["certificate"]
     less = "less" if links["strongest attack"] < equal else "more"
     numbers = (
         f"**Links kept, labels hidden: at most {bound:.1f}%** of the labels can be predicted by any attack that sees"
-        f" only the embeddings (certificate; the largest class has {largest:.1f}%). The strongest attack of the audit"
-        f" has {attack:.1f}%.",
+        f" only the embeddings (certificate; the largest class has {largest:.1f}%).",
         f"**{_price(labels):.1f} points of AUC** is the price: link prediction falls from {labels['unprotected']:.1f}%"
         f" to {labels['protected']:.1f}%.",
         f"**Labels kept, links hidden: {_price(links):.1f} points of accuracy** is the price"
