@@ -16,6 +16,7 @@ from graphveil.data import generate
 from graphveil.data.datasets.synthetic import GraphSpec
 from graphveil.randomness import draw
 from graphveil.training import codes as module
+from graphveil.training import linked_codes
 from graphveil.training.book import code_shape, factor
 from graphveil.training.codes import Codes
 from graphveil.training.counts import allowed_gain, hidden_counts
@@ -133,7 +134,7 @@ def test_a_sample_of_nodes_and_links_estimates_the_same_terms(
 ) -> None:
     exact = Fitting([veil()], planted, [parts]).training.method.round()
     monkeypatch.setattr(module, "NODES_AT_ONCE", 500)
-    monkeypatch.setattr(module, "LINKS_AT_ONCE", 1500)
+    monkeypatch.setattr(linked_codes, "LINKS_AT_ONCE", 1500)
     sampled = Fitting([veil()], planted, [parts]).training.method.round()
     assert not sampled.equal(exact)
     assert torch.allclose(sampled[:2], exact[:2], atol=0.02)

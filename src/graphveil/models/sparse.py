@@ -294,7 +294,9 @@ class _Multiply(torch.autograd.Function):
             return None, _product(pattern, values, gradient)
         order, blocks = pattern.blocked_transpose
         product = _product(blocks, values.index_select(0, order), gradient)
-        return None, product.view(-1, pattern.shape[1], product.size(1)).sum(dim=0)
+        if len(product) > pattern.shape[1]:
+            product = product.view(-1, pattern.shape[1], product.size(1)).sum(dim=0)
+        return None, product
 
 
 class _AttentionShares(torch.autograd.Function):

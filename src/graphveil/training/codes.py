@@ -23,7 +23,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from graphveil.codes.merge import Counts
 from graphveil.models.codes import CodeShape, PairTable, hard_codes, soft_codes
-from graphveil.models.sparse import Adjacency, SparseMatrix
+from graphveil.models.sparse import Adjacency
 from graphveil.randomness import draw, generator
 from graphveil.training.counts import (
     allowed_gain,
@@ -47,14 +47,14 @@ from graphveil.training.information import (
     link_information_beyond,
     link_table,
 )
+from graphveil.training.linked_codes import LinkedCodes, rows_of
 from graphveil.training.loop import Evaluation, Problem, gain
 from graphveil.training.players import Player, Streams, embed
 from graphveil.training.recipes import Recipe
 from graphveil.training.targets import Links, NodeClasses, auc, chance_level
 
-LINKS_AT_ONCE = 2**15
 NODES_AT_ONCE = 2**16
-"""The largest numbers of links and nodes in a round; of more, a sample is used."""
+"""The largest number of nodes in a round; of more, a sample is used."""
 TABLE_SHARE = 0.05
 """The weight of a new table in the running mean of the tables of linked codes."""
 DRAWS = 2
@@ -96,7 +96,7 @@ class Classes:
         drawn = _drawn(target, predicted, seeds)
         if links is None:
             return cls(target, shares, drawn)
-        source, other = (_rows(shares, end) for end in links)
+        source, other = (rows_of(shares, end) for end in links)
         return cls(target, shares, drawn, link_table(source, other))
 
     def drawn_of(self, run: int) -> Tensor:
@@ -135,9 +135,14 @@ class Codes:
             "encoder", modules["encoder"], streams, recipe.lr_encoder, recipe.clip, recipe.weight_decay
         )
         self.pairs: PairTable = modules["pairs"]  # type: ignore[assignment]
-        self._link_draws, self._node_draws = streams("codes/links"), streams("codes/nodes")
+        self._node_draws = streams("codes/nodes")
         self._edge_draws = streams("codes/edges")
         self._weights = _ramp(recipe, streams.clock.device)
+        self._hides_in_every_run = bool((problem.tradeoff < 1).all())
+        self._linked: LinkedCodes | None = None
+        if isinstance(problem.utility, Links):
+            num_nodes = secrets[0].shares.size(-2)
+            self._linked = LinkedCodes(problem.utility.links, num_nodes, shape, streams("codes/links"))
 
     @property
     def players(self) -> Sequence[Player]:
@@ -159,7 +164,7 @@ class Codes:
             self.streams.reseed("encoder")
         logits = self.encoder.module(self.problem.x, self._thinned())
         nodes = self._sample_of_nodes(logits)
-        q = soft_codes(_rows(logits, nodes), self.shape) if nodes is not None else soft_codes(logits, self.shape)
+        q = soft_codes(rows_of(logits, nodes), self.shape) if nodes is not None else soft_codes(logits, self.shape)
         tables = [class_table(q, _at(secret.shares, nodes)) for secret in self.secrets]
         leaked = [(class_information(table) + class_information(balanced(table))) / 2 for table in tables]
         kept = self._kept_information(logits, q, nodes, tables)
@@ -182,25 +187,18 @@ class Codes:
         """The information of the codes about the utility in nats, (...)."""
         if self.utility is not None:
             return class_information(class_table(q, _at(self.utility.shares, nodes)))
-        table = self._linked_codes(logits, q, nodes)
+        assert self._linked is not None
+        table = self._linked.table(logits, q if nodes is None else None)
         self.pairs.add(table, TABLE_SHARE)
         beyond = [
             link_information_beyond(table, classes, secret.link_pairs)
             for classes, secret in zip(secrets, self.secrets, strict=True)
             if secret.link_pairs is not None
         ]
-        hidden = self.problem.tradeoff < 1
-        return torch.stack(beyond).mean(dim=0).where(hidden, link_information(table, q.mean(dim=-2)))
-
-    def _linked_codes(self, logits: Tensor, q: Tensor, nodes: Tensor | None) -> Tensor:
-        """L, (..., M, M). If q has all nodes, q' (A q) costs less than q at the ends of all links."""
-        links, pattern = self._links.sampled_links(self._link_draws, LINKS_AT_ONCE)
-        if nodes is not None:
-            source, other = (soft_codes(_rows(logits, end), self.shape) for end in links)
-            return link_table(source, other)
-        ones = q.new_ones(pattern.col.numel())
-        table = q.mT @ (SparseMatrix(pattern, ones) @ q) / links.size(-1)
-        return (table + table.mT) / 2
+        kept = torch.stack(beyond).mean(dim=0)
+        if self._hides_in_every_run:
+            return kept
+        return kept.where(self.problem.tradeoff < 1, link_information(table, q.mean(dim=-2)))
 
     def _sample_of_nodes(self, logits: Tensor) -> Tensor | None:
         """Rows of a sample of the nodes, (..., count); None if all nodes are used."""
@@ -210,12 +208,6 @@ class Codes:
         drawn = self._node_draws.ascending_integers(count, NODES_AT_ONCE)
         rows = drawn + count * torch.arange(runs, device=drawn.device)[:, None]
         return rows.view(*logits.shape[:-2], -1)
-
-    @property
-    def _links(self) -> Links:
-        target = self.problem.utility
-        assert isinstance(target, Links)
-        return target
 
     # ----- selection --------------------------------------------------------------------------------------------------
 
@@ -293,13 +285,8 @@ def _drawn(classes: NodeClasses, predicted: Tensor, seeds: Sequence[int]) -> Ten
     return drawn
 
 
-def _rows(x: Tensor, index: Tensor) -> Tensor:
-    """Rows of x (..., n, channels), (..., count, channels); `index` counts the rows of all runs."""
-    return x.flatten(0, -2).index_select(0, index.flatten()).view(*index.shape, x.size(-1))
-
-
 def _at(x: Tensor, nodes: Tensor | None) -> Tensor:
-    return x if nodes is None else _rows(x, nodes)
+    return x if nodes is None else rows_of(x, nodes)
 
 
 def _ramp(recipe: Recipe, device: torch.device) -> Tensor:

@@ -18,7 +18,7 @@ def class_table(q: Tensor, classes: Tensor) -> Tensor:
         q: (..., n, M).
         classes: s, (..., n, C): one-hot if the class is known, else a prediction, or zeros to exclude a node.
     """
-    table = q.mT @ classes
+    table = (classes.mT @ q).mT  # twice as fast as q' s, since q is wide
     return table / table.sum(dim=(-2, -1), keepdim=True).clamp(min=TINY)
 
 

@@ -134,15 +134,6 @@ class Links:
         nonlinks = nth_free(rank.view(self.links.shape[1:]), self._before) + self._first_row
         return self._examples(self.links, nonlinks, self._link_pattern)
 
-    def sampled_links(self, noise: Noise, at_most: int) -> tuple[Tensor, Pattern]:
-        """Return the training links, (2, ..., n), or a fresh sample of `at_most`, and their sparse pattern."""
-        count = self.links.size(-1)
-        if count <= at_most:
-            return self.links, self._link_pattern
-        drawn = noise.ascending_integers(count, at_most).view(*self.links.shape[1:-1], at_most)
-        links = self.links.gather(-1, drawn.expand(2, *drawn.shape))
-        return links, self._pattern(links)
-
     def log_probabilities(self, head: nn.Module, rows: Rows) -> Tensor:
         if type(head) is Bilinear and isinstance(rows.examples, PairExamples):
             logit = head.at(rows.z, (rows.examples.links, rows.examples.nonlinks))

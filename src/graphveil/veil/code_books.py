@@ -70,6 +70,7 @@ def distilled_book(veil: "Veil", graph: Data, split: Split, probabilities: Tenso
         secrets=_other_secrets(veil, graph, split),
         weight=veil.recipe.secret_weight * (1 - veil.tradeoff) / max(veil.tradeoff, 1e-12),
         link_weight=veil.recipe.link_weight,
+        teacher_weight=veil.recipe.teacher_weight,
         channels=veil.recipe.student_channels,
         seed=veil.seed,
     )
