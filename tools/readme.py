@@ -103,13 +103,16 @@ def headline(results: str) -> str:
     largest, equal = labels[COMPACT["table2"].reference_column], links[COMPACT["table3"].reference_column]
     bound = labels["certificate"]
     less = "less" if links["strongest attack"] < equal else "more"
+    price = round(_price(links), 1)
+    lost = f"{price:.1f} points of accuracy are lost" if price > 0 else "no accuracy is lost"
     numbers = (
         f"**Links kept, labels hidden: at most {bound:.1f}%** of the labels can be predicted by any attack that sees"
-        f" only the embeddings (certificate; the largest class has {largest:.1f}%).",
+        f" only the embeddings (certificate). The largest class has {largest:.1f}%, and the strongest of our attacks"
+        f" predicts {labels['strongest attack']:.1f}%.",
         f"**{_price(labels):.1f} points of AUC** is the price: link prediction falls from {labels['unprotected']:.1f}%"
         f" to {labels['protected']:.1f}%.",
-        f"**Labels kept, links hidden: {_price(links):.1f} points of accuracy** is the price"
-        f" ({links['unprotected']:.1f}% to {links['protected']:.1f}%). Links can be predicted with an AUC of"
+        f"**Labels kept, links hidden: {lost}** ({links['unprotected']:.1f}% unprotected,"
+        f" {links['protected']:.1f}% protected). Links can be predicted with an AUC of"
         f" {links['strongest attack']:.1f}%, which is {less} than from the true labels alone ({equal:.1f}%).",
     )
     title = (
