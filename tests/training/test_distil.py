@@ -53,4 +53,4 @@ def test_the_encoders_predictions_are_left_out_if_a_class_is_hidden_too(lesson: 
 @pytest.mark.parametrize("name", ["crossfit", "teacher_weight"])
 def test_a_weight_is_a_share(name: str) -> None:
     with pytest.raises(GraphveilError, match=f"{name}=1.5: expected a number from 0 to 1"):
-        gv.Recipe(**{name: 1.5})
+        gv.Recipe().but(**{name: 1.5})

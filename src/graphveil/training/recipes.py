@@ -249,8 +249,8 @@ RECIPES: Mapping[tuple[str, str], Recipe] = {
 classes, with `TEACHERS`."""
 
 # Found in the same way. Without the degree, codes of Pubmed lost five points. Half the secret's weight was worth one to
-# two points on every graph, since links count only beyond classes. GAT needs a smaller learning rate, less edge dropout,
-# some smoothing and more rounds: 1,200 instead of 800 were worth 0.2 points on Pubmed.
+# two points on every graph, since links count only beyond classes. GAT needs a smaller learning rate, less edge
+# dropout, some smoothing and more rounds: 1,200 instead of 800 were worth 0.2 points on Pubmed.
 _CODES = Recipe(
     rounds=800,
     lr_encoder=0.02,
