@@ -1,11 +1,14 @@
 """A graph with a fair coin for each node, which neither links nor labels reveal; tests plant it in embeddings."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
 
 import graphveil as gv
+from graphveil.auditing import networks
 from graphveil.auditing.secret import NodeSecret, node_secret
 
 
@@ -42,6 +45,15 @@ def with_coin(num_nodes: int, num_features: int) -> Data:
 def no_map(monkeypatch: pytest.MonkeyPatch) -> None:
     """An audit draws no map, which takes as long as all of its attacks on a small graph; `test_map.py` draws maps."""
     monkeypatch.setattr("graphveil.auditing.panel.draw", lambda *_: None)
+
+
+@pytest.fixture
+def weak_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks have one setting and two epochs, for tests of which attacks run and not of how strong they are."""
+    for name in ("mlp", "untuned_mlp", "bilinear"):
+        network = getattr(networks, name)()
+        weak = replace(network, grid=network.grid[:1], epochs=2)
+        monkeypatch.setattr(networks, name, lambda weak=weak: weak)
 
 
 @pytest.fixture(scope="session")
