@@ -1,6 +1,7 @@
 """The estimator: both problems and an attribute, saving and loading, stopping and going on."""
 
 import json
+import shutil
 from copy import copy
 from pathlib import Path
 
@@ -185,12 +186,18 @@ def test_a_file_never_makes_the_program_import_code(
         gv.Veil.load(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def two_runs(small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run, and another one with weights of another shape."""
+    folder = tmp_path_factory.mktemp("runs")
+    veil(quick).fit(small, small_split).save(folder / "run")
+    veil(quick.but(hidden_channels=7)).fit(small, small_split).save(folder / "other")
+    return folder
+
+
 @pytest.mark.parametrize("damage", ["no folder", "no model", "torn model", "torn json", "other weights", "a list"])
-def test_what_is_no_run_is_one_sentence(
-    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path, damage: str
-) -> None:
-    veil(quick).fit(small, small_split).save(tmp_path / "run")
-    veil(quick.but(hidden_channels=7)).fit(small, small_split).save(tmp_path / "other")
+def test_what_is_no_run_is_one_sentence(two_runs: Path, tmp_path: Path, damage: str) -> None:
+    shutil.copytree(two_runs, tmp_path, dirs_exist_ok=True)
     run, model = tmp_path / "run", tmp_path / "run" / "model.safetensors"
     match damage:
         case "no folder":
@@ -214,13 +221,18 @@ class Stop(Exception):  # noqa: N818 - not an error
     pass
 
 
-@pytest.mark.parametrize("stops", [[1], [20], [21], [25, 40], [59, 60]])
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_stopped_and_resumed_is_bit_for_bit_the_unbroken_run(
-    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path, encoder: str, stops: list[int]
-) -> None:
+@pytest.fixture(scope="module", params=ENCODERS)
+def unbroken(request: pytest.FixtureRequest, small: Data, small_split: gv.Split, quick: gv.Recipe) -> gv.Veil:
+    """A training of 65 rounds with each encoder."""
     recipe = quick.but(rounds=65, patience=65)
-    unbroken = gv.Veil(encoder=encoder, recipe=recipe, device="cpu").fit(small, small_split)
+    return gv.Veil(encoder=request.param, recipe=recipe, device="cpu").fit(small, small_split)
+
+
+@pytest.mark.parametrize("stops", [[1], [20], [21], [25, 40], [59, 60]])
+def test_stopped_and_resumed_is_bit_for_bit_the_unbroken_run(
+    small: Data, small_split: gv.Split, tmp_path: Path, unbroken: gv.Veil, stops: list[int]
+) -> None:
+    encoder, recipe = unbroken.encoder, unbroken.recipe
     checkpoint = tmp_path / "checkpoint.safetensors"
     for stop in stops:
 
