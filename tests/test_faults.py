@@ -495,7 +495,7 @@ def test_an_interrupt_before_anything_is_written(seed: int, forks: Forks, tmp_pa
 
 
 VERBS = {
-    "protect": (["protect", "synthetic", *SMALL, "--set", "rounds=100", "--set", "patience=100"], ["--resume"]),
+    "protect": (["protect", "synthetic", *SMALL, "--set", "rounds=60", "--set", "patience=60"], ["--resume"]),
     "audit": (["audit", "--panel", "quick"], []),
     "full audit": (["audit", "--jobs", "1"], []),
     "sweep": (["sweep", *CLUB, "--tradeoff", "0.5,1", "--seeds", "2", "--rounds", "20", "--jobs", "1"], []),
