@@ -29,6 +29,12 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Forks:
 
 
 @pytest.fixture
+def forked_pool(forks: Forks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workers of joblib are forked from the server of `forks`, which has imported everything."""
+    monkeypatch.setattr("joblib.externals.loky.backend.context._DEFAULT_START_METHOD", "forkserver")
+
+
+@pytest.fixture
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells run in this process; `experiments/test_workers.py` has cells in real workers."""
     monkeypatch.setattr(workers, "get_reusable_executor", lambda **_: InThisProcess())

@@ -3,13 +3,11 @@
 import pytest
 
 from graphveil.experiments import workers
-from tests.forked import Forks
 
 
 @pytest.fixture
-def forked_workers(forks: Forks, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are forked from the server of `forks`; it is their parent, so they do not watch the parent."""
-    monkeypatch.setattr("joblib.externals.loky.backend.context._DEFAULT_START_METHOD", "forkserver")
+def forked_workers(forked_pool: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are forked from a server; it is their parent, so they do not watch the parent."""
     monkeypatch.setattr(workers, "_watch", watch_nothing)
 
 
