@@ -29,3 +29,8 @@ class InThisProcess:
 def untuned_regression() -> classifiers.Sklearn:
     """Logistic regression with one setting; tuning it takes most of the time of a quick panel on a small graph."""
     return classifiers.Sklearn(LOGISTIC_REGRESSION.grid[:1])
+
+
+def untuned_attacks() -> None:
+    """Audits with untuned attacks, as `before` of a forked program."""
+    classifiers.logistic_regression = untuned_regression  # type: ignore[assignment]

@@ -28,6 +28,7 @@ import graphveil as gv
 from graphveil.files import hold_lock
 from graphveil.runs.protect import protect
 from graphveil.training.loop import Training
+from tests.cheap import untuned_attacks
 from tests.forked import Forks, Program
 
 SMALL = ["--set", "hidden_channels=16", "--set", "out_channels=8", "--adversary-steps", "1", "--device", "cpu"]
@@ -405,7 +406,7 @@ def test_a_torn_record_is_one_sentence(torn: str, forks: Forks, unbroken: Path, 
     code, said = forks("report", out)
     assert code == 2
     assert is_one_sentence(said)
-    assert forks("audit", out, "--panel", "quick") == (0, "")
+    assert forks("audit", out, "--panel", "quick", before=untuned_attacks) == (0, "")
     assert json.loads((out / "audit.json").read_text())["secret"] == "labels"
 
 
@@ -442,7 +443,7 @@ def test_an_interrupted_export_releases_nothing(
 ) -> None:
     run = tmp_path / "run"
     shutil.copytree(request.getfixturevalue(kind), run)
-    assert forks("audit", run, "--panel", "quick") == (0, "")
+    assert forks("audit", run, "--panel", "quick", before=untuned_attacks) == (0, "")
     out = tmp_path / "release"
     words: list[str | Path] = ["export", run, "--out", out, "--force", "--format", formats]
     program = forks.start(*words, before=stuck_disk)

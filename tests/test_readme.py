@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphveil.training.recipes import Recipe
+import pytest
+
+from graphveil.training.recipes import Recipe, default_recipe
 from graphveil.veil import estimator
 from tests.forked import Forks, Shell
 
@@ -20,13 +22,12 @@ class FewRounds(Shell):
 
     def __call__(self) -> None:
         super().__call__()
-        recipe_of = estimator.default_recipe
 
         def shorter(*given: Any) -> Recipe:
-            recipe = recipe_of(*given)
+            recipe = default_recipe(*given)
             return recipe.but(rounds=recipe.rounds // 10, warmup=recipe.warmup // 10, ramp=recipe.ramp // 10)
 
-        estimator.default_recipe = shorter
+        pytest.MonkeyPatch().setattr(estimator, "default_recipe", shorter)
 
 
 def test_the_example(forks: Forks, tmp_path: Path) -> None:
