@@ -1,15 +1,13 @@
 """A graph with a fair coin for each node, which neither links nor labels reveal; tests plant it in embeddings."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
 
 import graphveil as gv
-from graphveil.auditing import networks
 from graphveil.auditing.secret import NodeSecret, node_secret
+from tests.cheap import weaken_networks
 
 
 @pytest.fixture(scope="session")
@@ -49,11 +47,8 @@ def no_map(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def weak_networks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Networks have one setting and two epochs, for tests of which attacks run and not of how strong they are."""
-    for name in ("mlp", "untuned_mlp", "bilinear"):
-        network = getattr(networks, name)()
-        weak = replace(network, grid=network.grid[:1], epochs=2)
-        monkeypatch.setattr(networks, name, lambda weak=weak: weak)
+    """For tests of which attacks run, and not of how strong they are."""
+    weaken_networks(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -23,14 +23,17 @@ from graphveil.experiments.cells import Cell, finish, read_result
 from graphveil.experiments.reproduce import Selection, batches, cells, run_cell, run_experiment, run_missing, select
 from graphveil.experiments.spec import NAMES, load_experiment
 from graphveil.target import Target
+from graphveil.training import distil
 from graphveil.veil import code_books, estimator, fitting
-from tests.cheap import untuned_regression
+from tests.cheap import untuned_regression, weaken_networks
 from tests.experiments.made import TINY, made_up, write_result
 
 
 @pytest.fixture
 def small_audits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The graph `synthetic` has a third of its links, attacks are untuned and see 600 pairs, and no map is drawn."""
+    """`synthetic` has a third of its links, students learn in few steps, attacks are weak, and no map is drawn."""
+    monkeypatch.setattr(distil, "STUDENT_STEPS", 10)
+    weaken_networks(monkeypatch)
     monkeypatch.setattr(classifiers, "logistic_regression", untuned_regression)
     monkeypatch.setattr(links, "MAX_KNOWN_PAIRS_QUICK", 600)
     monkeypatch.setattr(cells_module, "draw", lambda *_: None)
