@@ -11,8 +11,10 @@ from torch_geometric.data import Data
 import graphveil as gv
 from graphveil.data import Split
 from graphveil.data.datasets.catalog import open_graph
+from graphveil.experiments import workers
 from graphveil.runs.audit import audit_run
 from graphveil.runs.protect import protect
+from tests.cheap import InThisProcess
 from tests.forked import Forks
 from tests.release.made import READING, SECRETS, drawn, write_tables
 
@@ -24,6 +26,18 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Forks:
     """Starts programs that have imported everything already."""
     return Forks(tmp_path_factory.mktemp("said"))
+
+
+@pytest.fixture
+def forked_pool(forks: Forks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workers of joblib are forked from the server of `forks`, which has imported everything."""
+    monkeypatch.setattr("joblib.externals.loky.backend.context._DEFAULT_START_METHOD", "forkserver")
+
+
+@pytest.fixture
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells run in this process; `experiments/test_workers.py` has cells in real workers."""
+    monkeypatch.setattr(workers, "get_reusable_executor", lambda **_: InThisProcess())
 
 
 @pytest.fixture(scope="session")

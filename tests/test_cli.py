@@ -15,10 +15,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from torch_geometric.data import Data
 
 from graphveil import cli
+from graphveil.auditing import Audit, audit, classifiers
 from graphveil.cli.shared import PlainConsole, console, scores_table, show_table, warn_if_utility_is_lost
+from graphveil.data import Split
+from graphveil.experiments import cells
 from graphveil.training.score import Joint, Score
+from tests.cheap import untuned_regression
 from tests.forked import Forks, Shell, processes_of_group
 
 
@@ -46,6 +51,20 @@ def graphveil(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 
 
 Program = Callable[..., Done]
+
+
+@pytest.fixture
+def cheap_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells have the quick panel and no map: `experiments/test_reproduce.py` says which of them have the full one."""
+
+    def quick(z: object, graph: Data, split: Split, secret: str, panel: str, *rest: object, **more: object) -> Audit:
+        assert panel in ("quick", "full")
+        return audit(z, graph, split, secret, "quick", *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cells, "audit", quick)
+    monkeypatch.setattr(cells, "draw", lambda *_: None)
+    monkeypatch.setattr(classifiers, "logistic_regression", untuned_regression)
+
 
 VERBS = [
     [],
@@ -426,6 +445,7 @@ def test_an_interrupted_audit_writes_nothing(forks: Forks, tmp_path: Path) -> No
     assert [file.name for file in tmp_path.iterdir()] == ["z.npy"]
 
 
+@pytest.mark.usefixtures("one_process", "cheap_cells")
 def test_reproduce_writes_tables_and_does_nothing_twice(tmp_path: Path, graphveil: Program) -> None:
     arguments = ["table2", "--dataset", "cora", "--encoder", "gcn", "--seeds", "1", "--jobs", "1", "--rounds", "1"]
     done = graphveil("reproduce", *arguments, "--out", str(tmp_path))
@@ -472,6 +492,7 @@ def test_a_report_of_a_run(tmp_path: Path, graphveil: Program) -> None:
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.usefixtures("one_process", "cheap_cells")
 def test_sweep_over_tradeoffs(tmp_path: Path, graphveil: Program) -> None:
     few = ["--seeds", "1", "--jobs", "1", "--rounds", "1", "--out", str(tmp_path)]
     done = graphveil("sweep", "synthetic", "--secret", "secret", "--tradeoff", "0,1", *few)

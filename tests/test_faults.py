@@ -28,6 +28,7 @@ import graphveil as gv
 from graphveil.files import hold_lock
 from graphveil.runs.protect import protect
 from graphveil.training.loop import Training
+from tests.cheap import untuned_attacks
 from tests.forked import Forks, Program
 
 SMALL = ["--set", "hidden_channels=16", "--set", "out_channels=8", "--adversary-steps", "1", "--device", "cpu"]
@@ -405,7 +406,7 @@ def test_a_torn_record_is_one_sentence(torn: str, forks: Forks, unbroken: Path, 
     code, said = forks("report", out)
     assert code == 2
     assert is_one_sentence(said)
-    assert forks("audit", out, "--panel", "quick") == (0, "")
+    assert forks("audit", out, "--panel", "quick", before=untuned_attacks) == (0, "")
     assert json.loads((out / "audit.json").read_text())["secret"] == "labels"
 
 
@@ -442,7 +443,7 @@ def test_an_interrupted_export_releases_nothing(
 ) -> None:
     run = tmp_path / "run"
     shutil.copytree(request.getfixturevalue(kind), run)
-    assert forks("audit", run, "--panel", "quick") == (0, "")
+    assert forks("audit", run, "--panel", "quick", before=untuned_attacks) == (0, "")
     out = tmp_path / "release"
     words: list[str | Path] = ["export", run, "--out", out, "--force", "--format", formats]
     program = forks.start(*words, before=stuck_disk)
@@ -495,7 +496,7 @@ def test_an_interrupt_before_anything_is_written(seed: int, forks: Forks, tmp_pa
 
 
 VERBS = {
-    "protect": (["protect", "synthetic", *SMALL, "--set", "rounds=100", "--set", "patience=100"], ["--resume"]),
+    "protect": (["protect", "synthetic", *SMALL, "--set", "rounds=60", "--set", "patience=60"], ["--resume"]),
     "audit": (["audit", "--panel", "quick"], []),
     "full audit": (["audit", "--jobs", "1"], []),
     "sweep": (["sweep", *CLUB, "--tradeoff", "0.5,1", "--seeds", "2", "--rounds", "20", "--jobs", "1"], []),

@@ -119,6 +119,7 @@ def test_an_audit_of_other_embeddings_of_your_own_graph(people: Path, tmp_path: 
     assert json.loads(out.read_text())["secret"] == "links"
 
 
+@pytest.mark.usefixtures("one_process")
 def test_a_sweep_over_your_own_graph_continues(people: Path, tmp_path: Path, graphveil: Call) -> None:
     given = ("sweep", people, "--secret", "gender", "--drop", "title", "--seeds", "1", "--rounds", "3", "--jobs", "1")
     assert graphveil(*given, "--tradeoff", "0.5", "--out", tmp_path / "out")[0] == 0

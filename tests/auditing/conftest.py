@@ -7,6 +7,7 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.auditing.secret import NodeSecret, node_secret
+from tests.cheap import weaken_networks
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +43,12 @@ def with_coin(num_nodes: int, num_features: int) -> Data:
 def no_map(monkeypatch: pytest.MonkeyPatch) -> None:
     """An audit draws no map, which takes as long as all of its attacks on a small graph; `test_map.py` draws maps."""
     monkeypatch.setattr("graphveil.auditing.panel.draw", lambda *_: None)
+
+
+@pytest.fixture
+def weak_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of which attacks run, and not of how strong they are."""
+    weaken_networks(monkeypatch)
 
 
 @pytest.fixture(scope="session")

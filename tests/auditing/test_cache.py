@@ -61,8 +61,9 @@ def test_a_control_is_attacked_once_and_the_embeddings_every_time(
     assert attack.runs == 11, "nor is a file with the wrong number of answers"
 
 
+@pytest.mark.usefixtures("weak_networks")
 def test_the_cache_of_a_full_audit_depends_on_secret_split_and_seed(
-    hamlet: Data, hamlet_split: gv.Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Data, small_split: gv.Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = []
 
@@ -77,15 +78,15 @@ def test_the_cache_of_a_full_audit_depends_on_secret_split_and_seed(
     monkeypatch.setattr(panel, "AnswerCache", Noting)
     monkeypatch.setattr(panel, "resolve_panel", few)
     monkeypatch.setattr(panel, "holding_more", lambda *_: [])
-    z, other = np.random.default_rng(0).normal(size=(500, 3)), gv.Split.proportional(hamlet, 3, message_edges="all")
+    z, other = np.random.default_rng(0).normal(size=(150, 3)), gv.Split.proportional(small, 3)
     for split, name, seed in (
-        (hamlet_split, "coin", 0),
-        (hamlet_split, "labels", 0),
-        (other, "coin", 0),
-        (other, "coin", 1),
+        (small_split, "secret", 0),
+        (small_split, "labels", 0),
+        (other, "secret", 0),
+        (other, "secret", 1),
     ):
-        gv.audit(z, hamlet, split, name, seed=seed, effort=Effort(cache=tmp_path))
+        gv.audit(z, small, split, name, seed=seed, effort=Effort(cache=tmp_path))
     assert len(set(keys)) == 4
     before = len(keys)
-    gv.audit(z, hamlet, hamlet_split, "coin", [LogisticRegression()], effort=Effort(cache=tmp_path))
+    gv.audit(z, small, small_split, "secret", [LogisticRegression()], effort=Effort(cache=tmp_path))
     assert len(keys) == before, "attacks of the caller are not cached: their names do not identify them"

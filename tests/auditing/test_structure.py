@@ -60,10 +60,10 @@ def town_known(town_links: LinkSecret) -> structure.KnownLinks:
 
 @pytest.fixture(scope="module")
 def islands() -> tuple[Data, gv.Split]:
-    """200 islands of six nodes, all linked within: only nodes of the same island have common neighbours."""
+    """80 islands of six nodes, all linked within: only nodes of the same island have common neighbours."""
     u, v = np.triu_indices(6, 1)
-    pairs = np.concatenate([np.stack([u, v]) + 6 * start for start in range(200)], axis=1)
-    return graph_of(pairs, 1200, np.repeat(np.arange(200), 6) % 3)
+    pairs = np.concatenate([np.stack([u, v]) + 6 * start for start in range(80)], axis=1)
+    return graph_of(pairs, 480, np.repeat(np.arange(80), 6) % 3)
 
 
 def audited(z: Rows, secret: LinkSecret) -> Audit:
@@ -194,8 +194,8 @@ def test_every_attack_on_known_links_finds_links_within_islands(name: str, known
 
 def test_z_adds_nothing_to_known_links_with_a_higher_auc(islands: tuple[Data, gv.Split]) -> None:
     secret = link_secret(*islands, 0)
-    place = np.repeat(noise(3, 200, 4), 6, axis=0)
-    audit = audited(place + 1.5 * noise(4, 1200, 4), secret)
+    place = np.repeat(noise(3, 80, 4), 6, axis=0)
+    audit = audited(place + 1.5 * noise(4, 480, 4), secret)
     assert audit.links_alone is not None
     assert audit.links_alone.headline.low > audit.strongest.headline.high + 0.1
     assert audit.strongest.headline.low > 0.55, "z alone reveals links"
@@ -205,7 +205,7 @@ def test_z_adds_nothing_to_known_links_with_a_higher_auc(islands: tuple[Data, gv
 
 
 def test_noise_adds_nothing_to_the_known_links(town: Data, town_split: gv.Split) -> None:
-    audit = audited(noise(2), link_secret(town, town_split, 0))
+    audit = audited(noise(2, columns=3), link_secret(town, town_split, 0))
     assert audit.with_links is not None
     assert audit.with_links.headline.low > 0.55
     assert audit.excess_with_links is not None
@@ -217,7 +217,7 @@ def test_noise_adds_nothing_to_the_known_links(town: Data, town_split: gv.Split)
 def test_planted_links_add_to_the_known_links(random_graph: tuple[Data, gv.Split]) -> None:
     """z is the sum of the neighbours' noise over all links; known links of a random graph do not predict others."""
     secret, (source, target) = link_secret(*random_graph, 0), random_graph[0].edge_index.numpy()
-    z = noise(5, 1000, 40).astype(np.float64)
+    z = noise(5, 1000, 24).astype(np.float64)
     total = z.copy()
     np.add.at(total, target, z[source])
     np.add.at(total, source, z[target])
@@ -272,6 +272,7 @@ def test_attackers_with_the_known_links_are_reported_apart(town: Data, town_spli
 # ----- a whole audit --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("weak_networks")
 def test_a_full_audit_of_links_has_the_controls_of_known_links() -> None:
     graph = gv.generate(gv.GraphSpec(num_nodes=200, num_edges=700, num_features=20, num_classes=3), seed=1)
     split = gv.Split.proportional(graph, 0, message_edges="all")
@@ -299,11 +300,11 @@ def test_a_node_secret_has_no_known_links(town: Data, town_split: gv.Split) -> N
     assert known_links(node_secret(town, town_split, "coin", 0), noise(1), 0) == []
 
 
-def test_controls_of_known_links_are_cached(town: Data, town_split: gv.Split, tmp_path: Path) -> None:
-    secret, cache = link_secret(town, town_split, 0), AnswerCache(tmp_path, "this graph")
+def test_controls_of_known_links_are_cached(small: Data, small_split: gv.Split, tmp_path: Path) -> None:
+    secret, cache = link_secret(small, small_split, 0), AnswerCache(tmp_path, "this graph")
     seconds = []
     for seed in (1, 2):
-        tasks = [task for task in known_links(secret, noise(seed), 0) if "MLP" not in task.attack.name]
+        tasks = [task for task in known_links(secret, noise(seed, 150), 0) if "MLP" not in task.attack.name]
         seconds.append({(one.subject, one.attack): one.seconds for one in run(tasks, secret, 0, Effort(), cache)[0]})
     assert all(took > 0 for took in seconds[0].values())
     again = {subject for (subject, _), took in seconds[1].items() if took > 0}
@@ -314,7 +315,7 @@ def test_attackers_with_z_are_not_misled_by_links_that_z_was_computed_from(town:
     """z is the sum of the neighbours' noise over known links only: it predicts these and no others."""
     secret = link_secret(town, town_split, 0)
     linked = secret.known.index[:, secret.known.y == 1]
-    z = noise(7, 1500, 40).astype(np.float64)
+    z = noise(7, 1500, 12).astype(np.float64)
     total = z.copy()
     np.add.at(total, linked[0], 3 * z[linked[1]])
     np.add.at(total, linked[1], 3 * z[linked[0]])

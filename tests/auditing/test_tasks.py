@@ -1,6 +1,7 @@
 """Running attacks: any number of processes, and a time budget."""
 
 import numpy as np
+import pytest
 from torch_geometric.data import Data
 
 import graphveil as gv
@@ -8,12 +9,13 @@ from graphveil.auditing import Effort, nodes
 from tests.auditing.made import noise
 
 
-def test_the_same_seed_gives_the_same_audit_with_any_number_of_processes(hamlet: Data, hamlet_split: gv.Split) -> None:
+@pytest.mark.usefixtures("forked_pool")
+def test_the_same_seed_gives_the_same_audit_with_any_number_of_processes(small: Data, small_split: gv.Split) -> None:
     panel = [
         attack for attack in nodes.panel() if attack.name in ("MLP, all", "boosted trees, all", "kernel machine, all")
     ]
     one, again, two = (
-        gv.audit(noise(1, nodes=500), hamlet, hamlet_split, "coin", attacks=panel, effort=Effort(jobs=jobs))
+        gv.audit(noise(1, nodes=150), small, small_split, "secret", attacks=panel, effort=Effort(jobs=jobs))
         for jobs in (1, 1, 2)
     )
     for first, second, third in zip(one.findings, again.findings, two.findings, strict=True):

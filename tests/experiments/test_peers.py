@@ -180,7 +180,7 @@ def test_figure_3_has_every_peer_once_for_any_selection_of_encoders() -> None:
         )
 
 
-@pytest.mark.usefixtures("no_accountant")
+@pytest.mark.usefixtures("no_accountant", "one_process")
 def test_a_peer_without_its_package_is_skipped(
     figure3: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import graphveil as gv
-from graphveil.auditing import links
+from graphveil.auditing import classifiers, links
 from graphveil.data.datasets import catalog
 from graphveil.errors import GraphveilError
 from graphveil.experiments import cells as cells_module
@@ -23,13 +23,18 @@ from graphveil.experiments.cells import Cell, finish, read_result
 from graphveil.experiments.reproduce import Selection, batches, cells, run_cell, run_experiment, run_missing, select
 from graphveil.experiments.spec import NAMES, load_experiment
 from graphveil.target import Target
+from graphveil.training import distil
 from graphveil.veil import code_books, estimator, fitting
+from tests.cheap import untuned_regression, weaken_networks
 from tests.experiments.made import TINY, made_up, write_result
 
 
 @pytest.fixture
 def small_audits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The graph `synthetic` has a third of its links, attacks learn from 600 pairs, and no map is drawn."""
+    """`synthetic` has a third of its links, students learn in few steps, attacks are weak, and no map is drawn."""
+    monkeypatch.setattr(distil, "STUDENT_STEPS", 10)
+    weaken_networks(monkeypatch)
+    monkeypatch.setattr(classifiers, "logistic_regression", untuned_regression)
     monkeypatch.setattr(links, "MAX_KNOWN_PAIRS_QUICK", 600)
     monkeypatch.setattr(cells_module, "draw", lambda *_: None)
     spec = gv.GraphSpec(num_nodes=1700, num_edges=2000, num_features=100)
@@ -135,6 +140,7 @@ def test_stored_embeddings_are_audited_without_training(
     assert run_cell(cell, tmp_path) == "trained again"
 
 
+@pytest.mark.usefixtures("one_process", "small_audits")
 def test_reaudit_audits_all_stored_embeddings(tmp_path: Path) -> None:
     experiment = replace(load_experiment("table2"), peers={})
     selection = Selection(["synthetic"], ["gcn"], ["club"], seeds=1, rounds=1)
@@ -151,6 +157,7 @@ def test_reaudit_audits_all_stored_embeddings(tmp_path: Path) -> None:
     assert json.loads(result.read_text()) == before
 
 
+@pytest.mark.usefixtures("one_process")
 def test_a_failed_cell_is_reported_and_the_others_are_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(cell: Cell, folder: Path) -> str | None:
         if cell.seed == 1:
@@ -175,6 +182,7 @@ def test_an_error_inside_a_cell_is_one_sentence(tmp_path: Path) -> None:
     assert "unknown node head 'nobody'" in str(run_cell(replace(TINY, adversary="nobody"), tmp_path))
 
 
+@pytest.mark.usefixtures("one_process")
 def test_cells_that_a_gpu_trains_in_batches_equal_single_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = replace(TINY, dataset="karate", split="proportional", rounds=2)
     todo = [replace(small, seed=seed, tradeoff=tradeoff) for seed in (0, 1) for tradeoff in (0.5, 1.0)]
@@ -184,6 +192,7 @@ def test_cells_that_a_gpu_trains_in_batches_equal_single_ones(tmp_path: Path, mo
     assert on_gpu[0].key != todo[0].key
     assert on_gpu[0].key == replace(on_gpu[0], device="cuda:1").key, "the number of the GPU does not matter"
     _train_on_the_cpu(monkeypatch)
+    monkeypatch.setattr(classifiers, "logistic_regression", untuned_regression)
     assert run_missing(on_gpu, tmp_path / "batch", 1, ignore_progress) == []
     for cell, batched in zip(todo, on_gpu, strict=False):
         (trained,) = train([cell])
@@ -202,6 +211,7 @@ def _train_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "pick_device", lambda _: torch.device("cpu"))
 
 
+@pytest.mark.usefixtures("one_process")
 def test_the_rest_of_a_batch_is_trained_if_one_cell_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(batch: list[Cell]) -> list[Trained]:
         if any(cell.seed == 1 for cell in batch):
@@ -230,6 +240,7 @@ def test_a_trade_off_of_one_equals_the_unprotected_run(problem: str) -> None:
     assert one.score.utility == other.score.utility
 
 
+@pytest.mark.usefixtures("one_process")
 def test_a_table_is_made_from_saved_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(cell: Cell, folder: Path) -> None:
         write_result(cell, folder, made_up("labels", 0.80 + cell.seed / 1000, 0.28, 0.6))
@@ -266,6 +277,7 @@ def test_a_table_is_made_from_saved_results(tmp_path: Path, monkeypatch: pytest.
     assert counts == [(15, 15)]
 
 
+@pytest.mark.usefixtures("one_process")
 def test_an_auc_below_one_half_is_inverted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(cell: Cell, folder: Path) -> None:
         write_result(cell, folder, made_up("links", 0.80, 0.1 if cell.seed else 0.9, 0.95))

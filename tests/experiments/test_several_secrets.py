@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 
 from graphveil import cli
+from graphveil.auditing import classifiers
+from graphveil.experiments import workers
 from graphveil.experiments.render import brief, comma_separated, latex, markdown
+from tests.cheap import InThisProcess, untuned_regression
 from tests.experiments.made import PLAIN, TINY
 from tests.reporting.conftest import parse
 
@@ -49,6 +52,8 @@ def sweep(folder: Path) -> Sweep:
             patch.setenv("COLUMNS", "80")
             patch.setattr(sys, "argv", ["graphveil", *map(str, [*given, *few])])
             patch.setattr(sys, "stdout", output)
+            patch.setattr(classifiers, "logistic_regression", untuned_regression)
+            patch.setattr(workers, "get_reusable_executor", lambda **_: InThisProcess())
             with pytest.raises(SystemExit) as left:
                 cli.run()
             assert not left.value.code

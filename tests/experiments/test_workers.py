@@ -14,6 +14,7 @@ from tests.experiments.made import TINY, write_result
 from tests.forked import Forks, happens, processes_of_group
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_the_other_cells_are_finished_if_a_process_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(cell: Cell, folder: Path) -> str | None:
         if cell.seed == 1:
@@ -50,6 +51,7 @@ def test_workers_end_when_their_parent_is_killed(forks: Forks, tmp_path: Path) -
     assert kept == list(before)
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_progress_is_reported_while_other_cells_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(cell: Cell, folder: Path) -> str | None:
         """The second cell ends only after the first has been reported."""

@@ -139,7 +139,7 @@ def test_a_diverged_run_leaves_its_last_good_state(
     assert torch.isfinite(gv.Veil.load(tmp_path / "last_good").transform(small)).all()
 
 
-def command(out: Path, *more: str, rounds: int = 200) -> list[str]:
+def command(out: Path, *more: str, rounds: int = 100) -> list[str]:
     settings = [f"rounds={rounds}", f"patience={rounds}", "hidden_channels=16", "out_channels=8"]
     options = [word for setting in settings for word in ("--set", setting)]
     run = ["protect", "synthetic", "--device", "cpu", "--out", str(out)]

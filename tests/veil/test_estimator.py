@@ -1,6 +1,7 @@
 """The estimator: both problems and an attribute, saving and loading, stopping and going on."""
 
 import json
+import shutil
 from copy import copy
 from pathlib import Path
 
@@ -30,7 +31,8 @@ def veil(quick: gv.Recipe, utility: str = "links", secret: str = "labels", **arg
 def test_every_problem_encoder_and_objective_trains(
     small: Data, small_split: gv.Split, quick: gv.Recipe, encoder: str, utility: str, secret: str, objective: str
 ) -> None:
-    trained = veil(quick, utility, secret, encoder=encoder, objective=objective, tradeoff=0.7).fit(small, small_split)
+    few = quick.but(rounds=6)
+    trained = veil(few, utility, secret, encoder=encoder, objective=objective, tradeoff=0.7).fit(small, small_split)
     z = trained.transform(small)
     widths = (4,) if objective != "codes" else (3,) if secret == "links" else range(1, 5)
     assert z.shape[0] == 150
@@ -40,7 +42,7 @@ def test_every_problem_encoder_and_objective_trains(
     score = trained.score(small, small_split)
     assert 0 <= score.utility <= 1
     assert score.secrets[0].metric == ("auc" if secret == "links" else "accuracy")
-    assert len(trained.history_) == 12
+    assert len(trained.history_) == 6
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
@@ -50,7 +52,7 @@ def test_training_learns_both_utilities(graph: Data, encoder: str) -> None:
         split = gv.Split.paper(graph, 0, message_edges=edges)  # type: ignore[arg-type]
         plain = gv.Veil(utility, secret, encoder, device="cpu").unprotected()
         veil = copy(plain)
-        veil.adversary, veil.recipe = gv.Adversary(steps=2), plain.recipe.but(rounds=100)
+        veil.adversary, veil.recipe = gv.Adversary(steps=2), plain.recipe.but(rounds=50)
         score = veil.fit(graph, split).score(graph, split)
         assert score.utility > (0.7 if utility == "links" else 0.85), utility
         assert score.secrets[0].value > score.secrets[0].chance + 0.2, secret
@@ -110,7 +112,7 @@ def test_transform_follows_the_message_edges(small: Data, small_split: gv.Split,
 def test_saved_and_loaded_is_the_same(
     small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path, utility: str, secret: str, encoder: str
 ) -> None:
-    trained = veil(quick, utility, secret, encoder=encoder).fit(small, small_split)
+    trained = veil(quick.but(rounds=6), utility, secret, encoder=encoder).fit(small, small_split)
     trained.save(tmp_path / "run")
     again = gv.Veil.load(tmp_path / "run")
     assert again.transform(small).equal(trained.transform(small))
@@ -185,12 +187,18 @@ def test_a_file_never_makes_the_program_import_code(
         gv.Veil.load(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def two_runs(small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run, and another one with weights of another shape."""
+    folder = tmp_path_factory.mktemp("runs")
+    veil(quick).fit(small, small_split).save(folder / "run")
+    veil(quick.but(hidden_channels=7)).fit(small, small_split).save(folder / "other")
+    return folder
+
+
 @pytest.mark.parametrize("damage", ["no folder", "no model", "torn model", "torn json", "other weights", "a list"])
-def test_what_is_no_run_is_one_sentence(
-    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path, damage: str
-) -> None:
-    veil(quick).fit(small, small_split).save(tmp_path / "run")
-    veil(quick.but(hidden_channels=7)).fit(small, small_split).save(tmp_path / "other")
+def test_what_is_no_run_is_one_sentence(two_runs: Path, tmp_path: Path, damage: str) -> None:
+    shutil.copytree(two_runs, tmp_path, dirs_exist_ok=True)
     run, model = tmp_path / "run", tmp_path / "run" / "model.safetensors"
     match damage:
         case "no folder":
@@ -214,13 +222,18 @@ class Stop(Exception):  # noqa: N818 - not an error
     pass
 
 
-@pytest.mark.parametrize("stops", [[1], [20], [21], [25, 40], [59, 60]])
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_stopped_and_resumed_is_bit_for_bit_the_unbroken_run(
-    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path, encoder: str, stops: list[int]
-) -> None:
+@pytest.fixture(scope="module", params=ENCODERS)
+def unbroken(request: pytest.FixtureRequest, small: Data, small_split: gv.Split, quick: gv.Recipe) -> gv.Veil:
+    """A training of 65 rounds with each encoder."""
     recipe = quick.but(rounds=65, patience=65)
-    unbroken = gv.Veil(encoder=encoder, recipe=recipe, device="cpu").fit(small, small_split)
+    return gv.Veil(encoder=request.param, recipe=recipe, device="cpu").fit(small, small_split)
+
+
+@pytest.mark.parametrize("stops", [[1], [20], [21], [25, 40], [59, 60]])
+def test_stopped_and_resumed_is_bit_for_bit_the_unbroken_run(
+    small: Data, small_split: gv.Split, tmp_path: Path, unbroken: gv.Veil, stops: list[int]
+) -> None:
+    encoder, recipe = unbroken.encoder, unbroken.recipe
     checkpoint = tmp_path / "checkpoint.safetensors"
     for stop in stops:
 
