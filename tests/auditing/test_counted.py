@@ -22,7 +22,7 @@ from graphveil.auditing.tasks import Task
 from graphveil.codes import ClassCertificate, LinkCertificate
 from graphveil.codes.tables import Integers
 
-CODES = 100
+CODES = 200
 USEFUL = Context(utility=Utility("links", 0.9, 0.5, 1000))
 ALL = [attack for attack in nodes.panel() if attack.name.endswith("all") and "graph" not in attack.needs]
 METRICS = {
