@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from graphveil.cli.graphs import show_notes, takes_graph
-from graphveil.cli.shared import GraphName, Root, app, console, folding
+from graphveil.cli.shared import GraphName, Root, app, console, examples, folding
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -64,8 +64,9 @@ def data_fetch(
 
 @data.command(
     "show",
-    epilog="Examples:  graphveil data show folder/      graphveil data show edges.csv --nodes people.csv"
-    " --attribute age --bins age=4",
+    epilog=examples(
+        "graphveil data show folder/", "graphveil data show edges.csv --nodes people.csv --attribute age --bins age=4"
+    ),
 )
 @takes_graph
 def data_show(graph: GraphName, reading: "ReadOptions", root: Root = None) -> None:

@@ -19,6 +19,7 @@ from graphveil.cli.shared import (
     UtilityName,
     app,
     console,
+    examples,
     exit_on_interrupt,
     fail,
     report_results,
@@ -106,8 +107,10 @@ def reproduce(
 
 
 @app.command(
-    epilog="Examples:  graphveil sweep cora --utility links --secret labels --tradeoff 0.5,0.9,1 --out runs/sweep"
-    "      graphveil sweep people/ --secret gender --secret city --out runs/people"
+    epilog=examples(
+        "graphveil sweep cora --utility links --secret labels --tradeoff 0.5,0.9,1 --out runs/sweep",
+        "graphveil sweep people/ --secret gender --secret city --out runs/people",
+    )
 )
 @takes_graph
 def sweep(

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphveil.cli.graphs import takes_graph
-from graphveil.cli.shared import AttackJobs, Device, GraphName, Root, app, console, exit_on_interrupt, show_table
+from graphveil.cli.shared import (
+    AttackJobs,
+    Device,
+    GraphName,
+    Root,
+    app,
+    console,
+    examples,
+    exit_on_interrupt,
+    show_table,
+)
 
 if TYPE_CHECKING:
     from graphveil.release import Audited, Release
@@ -16,8 +26,10 @@ RunFolder = Annotated[Path, typer.Argument(help="The folder of a finished run.")
 
 
 @app.command(
-    epilog="Examples:  graphveil export runs/a --out release      graphveil export runs/a --out release"
-    " --format parquet,word2vec --pseudonyms ~/key --max-leak 0.6"
+    epilog=examples(
+        "graphveil export runs/a --out release",
+        "graphveil export runs/a --out release --format parquet,word2vec --pseudonyms ~/key --max-leak 0.6",
+    )
 )
 def export(
     run: RunFolder,

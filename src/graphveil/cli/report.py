@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from graphveil.cli.shared import app, report_results
+from graphveil.cli.shared import app, examples, report_results
 
 
-@app.command(epilog="Examples:  graphveil report runs/a      graphveil report runs/paper --out paper.html")
+@app.command(epilog=examples("graphveil report runs/a", "graphveil report runs/paper --out paper.html"))
 def report(
     source: Annotated[
         Path, typer.Argument(help="The folder of a run, of `reproduce` or of `sweep`, or an audit.json.")

@@ -20,6 +20,7 @@ from graphveil.cli.shared import (
     app,
     caution,
     console,
+    examples,
     exit_on_interrupt,
     scores_table,
     show_certificates,
@@ -35,8 +36,10 @@ MlFlow = Annotated[str | None, typer.Option("--mlflow", help="Also log to the ML
 
 
 @app.command(
-    epilog="Examples:  graphveil protect cora --utility links --secret labels --tradeoff 0.5 --out runs/a"
-    "      graphveil protect people/ --utility links --secret gender --secret city --out runs/b"
+    epilog=examples(
+        "graphveil protect cora --utility links --secret labels --tradeoff 0.5 --out runs/a",
+        "graphveil protect people/ --utility links --secret gender --secret city --out runs/b",
+    )
 )
 @takes_graph
 def protect(
@@ -134,7 +137,7 @@ def protect(
 
 
 @app.command(
-    epilog="Examples:  graphveil audit runs/a      graphveil audit --embeddings z.npy --graph cora --secret labels"
+    epilog=examples("graphveil audit runs/a", "graphveil audit --embeddings z.npy --graph cora --secret labels")
 )
 @takes_graph
 def audit(

@@ -53,6 +53,11 @@ app = typer.Typer(
 )
 
 
+def examples(*commands: str) -> str:
+    """The end of the help of a verb: examples, one on a line."""
+    return "\n\n".join(["Examples:", *commands])
+
+
 class PlainConsole(Console):
     """Prints every text literally: names of files, columns and classes are neither markup nor control characters."""
 
