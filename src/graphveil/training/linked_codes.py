@@ -1,5 +1,7 @@
 """The table of linked codes: how often the two ends of a link have codes a and b."""
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
@@ -41,7 +43,6 @@ class LinkedCodes:
         filled = [torch.cat([hubs, hubs[:1].expand(self._most - len(hubs))]) for hubs, _ in numbered]
         self._hubs = torch.stack(filled).view(*links.shape[1:-1], self._most)
         self._nodes = len(source) * num_nodes
-        self._all = self._pattern(self._row, self._other)
 
     def table(self, logits: Tensor, q: Tensor | None) -> Tensor:
         """Return L, symmetrised.
@@ -62,6 +63,10 @@ class LinkedCodes:
         of_hubs = soft_codes(rows_of(logits, self._hubs), self.shape)
         table = of_hubs.mT @ (SparseMatrix(pattern, ones) @ q) / count
         return (table + table.mT) / 2
+
+    @cached_property
+    def _all(self) -> Pattern:
+        return self._pattern(self._row, self._other)
 
     def _sample(self) -> Tensor | None:
         """Links in ascending order, (runs, count); None if all are used."""
