@@ -1,7 +1,7 @@
 """Make the code book of a trained veil: which code each node gets, and which row of `z` each code stands for.
 
 Where links are kept, the codes of the encoder are merged until the limit holds. Where links are hidden, the codes are
-the classes of a student that sees features only.
+predicted classes, mostly of students that see features only; see `graphveil.training.distil`.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ def merged_book(veil: "Veil", graph: Data, split: Split, drawn: Sequence[Tensor]
 
 
 def distilled_book(veil: "Veil", graph: Data, split: Split, probabilities: Tensor) -> CodeBook:
-    """The classes of a student that sees features only, taught by the encoders' class probabilities.
+    """The classes that the encoders and the students they teach predict, changed until the limit for links holds.
 
     Args:
         probabilities: mean of the teachers, not yet calibrated, (num_nodes, classes).
