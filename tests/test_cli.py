@@ -89,7 +89,7 @@ def test_help_reads_well_and_carries_an_example(verb: list[str], graphveil: Prog
     done = graphveil(*verb, "--help")
     assert done.returncode == 0
     assert "Usage: " in done.stdout
-    assert re.search(r"(Examples?|Start with):  graphveil", done.stdout)
+    assert re.search(r"(Example|Start with):  graphveil|Examples:\s+graphveil .*\n(.*\n)*\s*graphveil ", done.stdout)
 
 
 def test_help_imports_neither_torch_nor_pyg() -> None:
@@ -112,7 +112,7 @@ QUICK = ["--set", "rounds=6", "--set", "hidden_channels=8", "--set", "out_channe
 @pytest.mark.parametrize(
     "problem",
     [
-        ["karate", "--split", "proportional", "--utility", "links", "--secret", "labels"],
+        ["karate", "--utility", "links", "--secret", "labels"],
         ["synthetic", "--utility", "labels", "--secret", "links", "--encoder", "hgcn", "--message-edges", "train"],
         ["synthetic", "--utility", "labels", "--secret", "secret", "--objective", "entropy", "--adversary", "linear"],
     ],
@@ -176,7 +176,7 @@ def test_protect_on_a_terminal_shows_progress_that_fits(
     ("arguments", "says"),
     [
         (["nowhere"], "unknown graph 'nowhere': give a file, a folder or one of cora"),
-        (["karate"], "--split proportional"),
+        (["karate", "--split", "paper"], "use --split proportional"),
         (["synthetic", "--encoder", "gnc"], "unknown encoder 'gnc'"),
         (["synthetic", "--objective", "none"], "unknown objective 'none'"),
         (["synthetic", "--tradeoff", "7"], "tradeoff is 7.0"),
@@ -390,7 +390,10 @@ def test_audit_of_a_run_and_of_a_file(problem: list[str], row: str, tmp_path: Pa
         (["--embeddings", "flat.npy", "--graph", "synthetic", "--secret", "labels"], "shape (2000,)"),
         (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "gender"], "the graph has no 'gender'"),
         (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "labels", "--panel", "slow"], "unknown panel"),
-        (["--embeddings", "z.npy", "--graph", "karate", "--secret", "labels"], "--split proportional"),
+        (
+            ["--embeddings", "z.npy", "--graph", "karate", "--secret", "labels", "--split", "paper"],
+            "use --split proportional",
+        ),
         (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "labels", "--jobs", "0"], "'--jobs'"),
         (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "labels", "--time-budget", "-1"], "budget"),
     ],

@@ -40,8 +40,10 @@ class OpenedGraph:
 
     @property
     def default_split(self) -> str:
-        """The kind of split to use by default: the paper's for named graphs."""
-        return "paper" if self.reading is None else "proportional"
+        """The kind of split to use by default: the paper's for the graphs of the paper."""
+        from graphveil.data.datasets.catalog import PAPER_GRAPHS
+
+        return "paper" if self.reading is None and self.name in PAPER_GRAPHS else "proportional"
 
     @property
     def source(self) -> dict[str, Any]:

@@ -74,9 +74,9 @@ def protect(
     split: Annotated[
         str | None,
         typer.Option(
-            help="paper (20 nodes per class to train, 500 to validate, 1,000 to test; default for named graphs) or"
-            " proportional (a third of each class to train, a sixth of the nodes to validate, the rest to test;"
-            " default for your own)."
+            help="paper (20 nodes per class to train, 500 to validate, 1,000 to test; default for cora, citeseer and"
+            " pubmed) or proportional (a third of each class to train, a sixth of the nodes to validate, the rest to"
+            " test; default for others)."
         ),
     ] = None,
     set_: Annotated[
@@ -160,7 +160,8 @@ def audit(
     split: Annotated[
         str | None,
         typer.Option(
-            help="With --embeddings: paper (default for named graphs) or proportional (default for your own)."
+            help="With --embeddings: paper (default for cora, citeseer and pubmed) or proportional (default for"
+            " others)."
         ),
     ] = None,
     by: Annotated[

@@ -82,7 +82,7 @@ SecretNames = Annotated[
 Objective = Annotated[str, typer.Option(help="How secrets are hidden: codes, club, entropy, minimax or published.")]
 Split = Annotated[
     str | None,
-    typer.Option(help="paper (default for named graphs) or proportional (default for your own)."),
+    typer.Option(help="paper (default for cora, citeseer and pubmed) or proportional (default for others)."),
 ]
 Root = Annotated[Path | None, typer.Option(help="Read the raw files of a named graph from this folder.")]
 AttackJobs = Annotated[
