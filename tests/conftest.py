@@ -1,4 +1,4 @@
-"""What tests of several rooms share: two generated graphs, programs, and a trained run on two tables."""
+"""What tests of several rooms share: three generated graphs, programs, and a trained run on two tables."""
 
 import signal
 from dataclasses import asdict
@@ -60,6 +60,17 @@ def small() -> Data:
 @pytest.fixture(scope="session")
 def small_split(small: Data) -> gv.Split:
     return gv.Split.proportional(small, seed=2)
+
+
+@pytest.fixture(scope="session")
+def planted() -> Data:
+    """600 nodes of three classes, whose links say more than the classes do."""
+    return gv.generate(gv.GraphSpec(num_nodes=600, num_edges=2400, num_features=60, num_classes=3), seed=2)
+
+
+@pytest.fixture(scope="session")
+def parts(planted: Data) -> gv.Split:
+    return gv.Split.proportional(planted, 0)
 
 
 @pytest.fixture(scope="session")

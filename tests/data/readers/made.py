@@ -77,3 +77,12 @@ def as_ogb(graph: Data, folder: Path) -> Any:
     write("node-feat", graph.x.tolist())
     write("node-label", [["nan" if label < 0 else label] for label in graph.y.tolist()])
     return folder
+
+
+STAR = torch.tensor([[0, 0, 0, 4], [1, 2, 3, 5]])
+
+
+def star(folder: Path, **options: Any) -> Data:
+    """Node 0 with three neighbours, 4 with 5; nothing is known of them but their links."""
+    links = "".join(f"{u},{v}\n" for u, v in STAR.t().tolist())
+    return gv.read_graph(tables(folder, f"u,v\n{links}", nodes=None), **options)

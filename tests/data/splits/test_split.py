@@ -1,5 +1,4 @@
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,13 +8,8 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 import graphveil as gv
-from graphveil.data.graph import encode_pairs, undirected_pairs
-from graphveil.randomness import Noise
-from tests.data.splits.made import toy
-
-
-def codes(pairs: torch.Tensor) -> set[int]:
-    return set(encode_pairs(pairs).tolist())
+from graphveil.data.graph import undirected_pairs
+from tests.data.splits.made import codes, toy
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -98,23 +92,6 @@ def test_other_ways_to_break_a_split(split: gv.Split) -> None:
         replace(split, val_nonlinks=torch.tensor([0, 1]))
     with pytest.raises(gv.GraphveilError, match="unknown message_edges"):
         replace(split, message_edges="test")  # type: ignore[arg-type]
-
-
-def test_training_nonlinks_hit_nothing_that_is_linked_or_held_out(split: gv.Split) -> None:
-    from graphveil.training.targets import Links
-
-    target = Links([split], torch.device("cpu"))
-    clock = torch.zeros(1, dtype=torch.long)
-    noise = Noise([0], "nonlinks", 5, clock)
-    seen = []
-    for number in range(5):
-        clock.fill_(number)
-        examples = target.train(noise)
-        nonlinks = codes(examples.index[:, examples.y == 0])
-        assert not nonlinks & set(split.taken_pairs.tolist())
-        assert examples.y.sum() * 2 == examples.y.numel()
-        seen.append(nonlinks)
-    assert all(a != b for a, b in pairwise(seen)), "they are drawn anew each round"
 
 
 def test_a_split_of_another_graph_is_refused(graph: Data, split: gv.Split) -> None:
