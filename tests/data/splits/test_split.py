@@ -1,3 +1,5 @@
+"""Splits: parts that share nothing, links that are held back, and what cannot be split."""
+
 from dataclasses import replace
 from typing import Any
 
