@@ -1,6 +1,9 @@
-"""What tests of several rooms share: two generated graphs, programs, and a trained run on two tables."""
+"""What tests of several rooms share: three generated graphs, programs, and a trained run on two tables."""
 
+import os
 import signal
+import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -9,6 +12,8 @@ import torch
 from torch_geometric.data import Data
 
 import graphveil as gv
+from graphveil import cli
+from graphveil.cli.shared import console
 from graphveil.data import Split
 from graphveil.data.datasets.catalog import open_graph
 from graphveil.experiments import workers
@@ -16,6 +21,7 @@ from graphveil.runs.audit import audit_run
 from graphveil.runs.protect import protect
 from tests.cheap import InThisProcess
 from tests.forked import Forks
+from tests.program import Done
 from tests.release.made import READING, SECRETS, drawn, write_tables
 
 torch.set_num_threads(1)  # like the other libraries, see tests/__init__.py
@@ -63,6 +69,17 @@ def small_split(small: Data) -> gv.Split:
 
 
 @pytest.fixture(scope="session")
+def planted() -> Data:
+    """600 nodes of three classes, whose links say more than the classes do."""
+    return gv.generate(gv.GraphSpec(num_nodes=600, num_edges=2400, num_features=60, num_classes=3), seed=2)
+
+
+@pytest.fixture(scope="session")
+def parts(planted: Data) -> gv.Split:
+    return gv.Split.proportional(planted, 0)
+
+
+@pytest.fixture(scope="session")
 def quick() -> gv.Recipe:
     """A recipe for a training of a second."""
     return gv.Recipe(rounds=12, hidden_channels=8, out_channels=4, evaluate_every=3, warmup=3, patience=12)
@@ -86,3 +103,19 @@ def trained(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     protect(veil, graph, split, out, source=source)
     audit_run(out, attacks="quick")
     return out
+
+
+@pytest.fixture
+def graphveil(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """The program in this process, since importing torch anew takes seconds."""
+
+    def call(*arguments: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["graphveil", *arguments])
+        monkeypatch.setattr(console, "_width", int(os.environ["COLUMNS"]))
+        with pytest.raises(SystemExit) as left:
+            cli.run()
+        out, err = capfd.readouterr()
+        return Done(int(left.value.code or 0), out, err)
+
+    monkeypatch.setenv("COLUMNS", "200")
+    return call

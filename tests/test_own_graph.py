@@ -8,18 +8,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import torch
-from torch_geometric.data import Data
 
-import graphveil as gv
 from graphveil import cli
 from graphveil.auditing.secret import node_secret
-from graphveil.data.degree_features import degree_features
-from graphveil.data.graph import both_directions
-from graphveil.data.origin import Origin, node_ids
+from graphveil.data.origin import node_ids
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.graphs import graph_of
-from graphveil.training.inputs import features
 
 Call = Callable[..., tuple[int, str]]
 QUICK = ("--set", "rounds=8", "--set", "warmup=0", "--device", "cpu")
@@ -169,31 +163,6 @@ def test_a_number_is_hidden_in_bins(people: Path, tmp_path: Path, graphveil: Cal
     assert len(record.encoding["classes"]["age"]) == 3
     assert [score.metric for score in record.scores.secrets] == ["accuracy", "auc"]
     assert record.message_edges == "all"
-
-
-def test_degree_features_reveal_no_held_out_links() -> None:
-    """A path of 60 nodes: in the features of a split a node has the links that messages pass along, and no others."""
-    pairs = torch.stack([torch.arange(59), torch.arange(1, 60)])
-    x = degree_features(pairs, 60)
-    graph = Data(x=x, edge_index=both_directions(pairs), y=torch.arange(60) % 2)
-    graph.origin = Origin(node_ids(graph), structural=True)
-    splits = [gv.Split.proportional(graph, seed) for seed in (0, 1)]
-    cpu = torch.device("cpu")
-    for split in splits:
-        degree = torch.bincount(split.train_links.flatten(), minlength=60)
-        assert torch.allclose(features(graph, [split], "sum", cpu)[:, 1].expm1(), degree.float())  # type: ignore[index]
-    together = features(graph, splits, "sum", cpu)
-    assert isinstance(together, torch.Tensor)
-    assert together.shape == (2, 60, 26)
-    assert together[1].equal(features(graph, splits[1:], "sum", cpu))  # type: ignore[arg-type]
-    assert x.equal(features(graph, [], "sum", cpu))  # type: ignore[arg-type]
-    recipe = gv.Recipe(rounds=6, hidden_channels=4, out_channels=2, warmup=0)
-    veils = [gv.Veil(objective="club", recipe=recipe, seed=seed, device="cpu") for seed in (0, 1)]
-    gv.fit_together(veils, graph, splits)
-    alone = gv.Veil(objective="club", recipe=recipe, seed=1, device="cpu").fit(graph, splits[1])
-    z = veils[1].transform(graph, splits[1])
-    assert z.std(dim=0).min() > 1e-3, "or any two would be close"
-    assert torch.allclose(alone.transform(graph, splits[1]), z, atol=1e-5)
 
 
 def test_a_run_remembers_which_column_was_the_id(people: Path, tmp_path: Path, graphveil: Call) -> None:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graphveil.randomness import Noise, hashed_names, uniform_by_name
+from graphveil.randomness import Noise, draw, hashed_names, uniform_by_name
 
 
 def noise(seeds: list[int], name: str = "test", step: int = 0) -> Noise:
@@ -88,3 +88,18 @@ def test_numbers_by_name_are_uniform_and_each_its_own() -> None:
     for other in (drawn.roll(1), uniform_by_name("another", names)):
         assert abs(float(torch.corrcoef(torch.stack([drawn, other]))[0, 1])) < 5 / 20_000**0.5
     assert len(hashed_names("", names).unique()) == 20_000
+
+
+def test_codes_are_drawn_as_often_as_they_are_probable() -> None:
+    q = torch.tensor([0.2, 0.5, 0.3]).expand(10_000, 3)
+    uniform = (torch.arange(10_000).double() + 0.5) / 10_000
+    assert (draw(q, uniform).bincount() - torch.tensor([2000, 5000, 3000])).abs().max() <= 1
+
+
+def test_normal_numbers_are_normal() -> None:
+    drawn = Noise([0, 1], "normal", 2, torch.tensor([1])).normal(100_001).double()
+    assert drawn.shape == (2, 100_001)
+    assert drawn.mean(dim=1).abs().max() < 0.015
+    assert (drawn.var(dim=1) - 1).abs().max() < 0.02
+    assert ((drawn.abs() < 1.959964).double().mean(dim=1) - 0.95).abs().max() < 0.004
+    assert torch.corrcoef(drawn).abs()[0, 1] < 0.015, "runs draw independently"

@@ -7,6 +7,7 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.auditing.secret import NodeSecret, node_secret
+from tests.auditing.made import noise
 from tests.cheap import weaken_networks
 
 
@@ -59,3 +60,15 @@ def coin(hamlet: Data, hamlet_split: gv.Split) -> NodeSecret:
 @pytest.fixture(scope="module")
 def secret(town: Data, town_split: gv.Split) -> NodeSecret:
     return node_secret(town, town_split, "coin", 0)
+
+
+@pytest.fixture(scope="module")
+def islands() -> tuple[Data, gv.Split]:
+    """40 islands of six nodes, all linked within: the island of each node determines the links."""
+    island = np.repeat(np.arange(40), 6)
+    u, v = np.triu_indices(6, 1)
+    pairs = np.concatenate([np.stack([u, v]) + 6 * start for start in range(40)], axis=1)
+    both = torch.from_numpy(np.concatenate([pairs, pairs[::-1]], axis=1))
+    x = torch.from_numpy(noise(1, columns=5, nodes=240))
+    graph = Data(x=x, edge_index=both, y=torch.from_numpy(island % 3))
+    return graph, gv.Split.proportional(graph, 0, message_edges="all")

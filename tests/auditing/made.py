@@ -3,8 +3,11 @@
 import numpy as np
 from torch_geometric.data import Data
 
-from graphveil.auditing import Answers, Context, Finding, Utility
-from graphveil.auditing.secret import NodeSecret
+from graphveil.auditing import Answers, Audit, Context, Finding, LinkSecret, NodeSecret, Queries, Utility
+from graphveil.auditing.attacks import Attack
+from graphveil.auditing.groups import Partition
+from graphveil.auditing.tasks import Task
+from graphveil.data.splits.split import Knowledge
 
 
 def noise(seed: int, columns: int = 8, nodes: int = 1500) -> np.ndarray:
@@ -35,3 +38,48 @@ def finding(secret: NodeSecret, name: str, val: float, test: float) -> Finding:
 
     raw = Answers(answers(secret.val.y, val), answers(secret.test.y, test))
     return Finding("embeddings", name, ("z", "secrets"), secret, raw, 0.1)
+
+
+def find(name: str, panel: list[Attack]) -> Attack:
+    return next(attack for attack in panel if attack.name == name)
+
+
+def attack_with(attack: Attack, z: np.ndarray, secret: NodeSecret | LinkSecret) -> Finding:
+    return Task("embeddings", attack, z.astype(np.float32))(secret, seed=0)
+
+
+def secret_of(y: np.ndarray, test: np.ndarray) -> NodeSecret:
+    """A secret whose nodes outside `test` are known."""
+    rest = np.setdiff1d(np.arange(len(y)), test)
+    known = Queries(rest, y[rest])
+    count = int(y.max()) + 1
+    names = [f"class {number}" for number in range(count)]
+    known_by: dict[Knowledge, Queries] = {"few": known, "all": known}
+    fold, queries = np.arange(len(rest)) % 4, Queries(test, y[test])
+    return NodeSecret("s", len(y), count, known_by, fold, 1, queries, np.zeros((2, 0), np.int64), names)
+
+
+def answers(predicted: np.ndarray, classes: int) -> np.ndarray:
+    log_p: np.ndarray = np.log(0.01 + 0.98 * np.eye(classes)[predicted])
+    return log_p
+
+
+def leak_in_one_group(others: int) -> Audit:
+    """750 test nodes with a coin each: the attack is right about all 40 of one group, and half of the others.
+
+    Args:
+        others: further groups, of another column.
+    """
+    coin = np.random.default_rng(0).permutation(np.arange(1500) % 2)
+    test = np.arange(750)
+    group = np.full(1500, 1)
+    group[:40] = 0
+    group[800:840] = 0
+    predicted = np.where((test < 40) | (test % 2 == 0), coin[test], 1 - coin[test])
+    secret = secret_of(coin, test)
+    raw = Answers(answers(secret.val.y, 2), answers(predicted, 2))
+    finding = Finding("embeddings", "a", ("z", "secrets"), secret, raw, 0.1)
+    parts = [Partition("column", "school", ["xyz", "rest"], group)]
+    if others:
+        parts.append(Partition("column", "other", [str(value) for value in range(others)], np.arange(1500) % others))
+    return Audit(secret, [finding], {}, context=USEFUL, partitions=parts)

@@ -13,12 +13,9 @@ from torch_geometric.data import Data
 import graphveil as gv
 from graphveil import cli
 from graphveil.auditing import (
-    Answers,
     Audit,
     Context,
-    Finding,
     LinkSecret,
-    NodeSecret,
     Queries,
     Utility,
     groups,
@@ -38,32 +35,14 @@ from graphveil.auditing.groups import (
 )
 from graphveil.auditing.metrics import auc, clopper_pearson, share_difference
 from graphveil.auditing.secret import node_secret
-from graphveil.auditing.show import as_text, rows
 from graphveil.data import UNKNOWN
-from graphveil.data.splits.split import Knowledge
 from graphveil.errors import GraphveilError
 from graphveil.formats import Interval
+from tests.auditing.made import USEFUL, answers, leak_in_one_group, secret_of
 
-USEFUL = Context(utility=Utility("links", 0.9, 0.5, 1000))
 ARTS = ["art", "law"]
 ALLOWED = 400 * 0.025 + 2 * np.sqrt(400 * 0.025 * 0.975)
 """Alarms in 400 simulations at most: the expectation and two standard deviations."""
-
-
-def secret_of(y: np.ndarray, test: np.ndarray) -> NodeSecret:
-    """A secret whose nodes outside `test` are known."""
-    rest = np.setdiff1d(np.arange(len(y)), test)
-    known = Queries(rest, y[rest])
-    count = int(y.max()) + 1
-    names = [f"class {number}" for number in range(count)]
-    known_by: dict[Knowledge, Queries] = {"few": known, "all": known}
-    fold, queries = np.arange(len(rest)) % 4, Queries(test, y[test])
-    return NodeSecret("s", len(y), count, known_by, fold, 1, queries, np.zeros((2, 0), np.int64), names)
-
-
-def answers(predicted: np.ndarray, classes: int) -> np.ndarray:
-    log_p: np.ndarray = np.log(0.01 + 0.98 * np.eye(classes)[predicted])
-    return log_p
 
 
 # ----- intervals ------------------------------------------------------------------------------------------------------
@@ -196,27 +175,6 @@ def test_the_worst_group_has_the_highest_lower_bound_above_its_reference() -> No
     assert worst([]) is None
 
 
-def leak_in_one_group(others: int) -> Audit:
-    """750 test nodes with a coin each: the attack is right about all 40 of one group, and half of the others.
-
-    Args:
-        others: further groups, of another column.
-    """
-    coin = np.random.default_rng(0).permutation(np.arange(1500) % 2)
-    test = np.arange(750)
-    group = np.full(1500, 1)
-    group[:40] = 0
-    group[800:840] = 0
-    predicted = np.where((test < 40) | (test % 2 == 0), coin[test], 1 - coin[test])
-    secret = secret_of(coin, test)
-    raw = Answers(answers(secret.val.y, 2), answers(predicted, 2))
-    finding = Finding("embeddings", "a", ("z", "secrets"), secret, raw, 0.1)
-    parts = [Partition("column", "school", ["xyz", "rest"], group)]
-    if others:
-        parts.append(Partition("column", "other", [str(value) for value in range(others)], np.arange(1500) % others))
-    return Audit(secret, [finding], {}, context=USEFUL, partitions=parts)
-
-
 def test_the_worst_group_shows_a_leak_that_the_headline_hides() -> None:
     audit = leak_in_one_group(0)
     assert audit.strongest.headline.low < audit.secret.chance, "the headline is at chance"
@@ -237,31 +195,6 @@ def test_more_groups_widen_every_interval() -> None:
     assert many.estimate is not None
     assert few.estimate.low == pytest.approx((0.025 / 2) ** (1 / 40))
     assert many.estimate.low == pytest.approx((0.025 / 10) ** (1 / 40))
-
-
-def test_the_worst_group_on_the_terminal_and_in_the_file() -> None:
-    audit = leak_in_one_group(0)
-    names = [name for name, _ in rows(audit)]
-    assert names[:3] == ["strongest attack", "upper bound over all attacks", "worst group"]
-    line = rows(audit)[2][1]
-    assert line.startswith("school = xyz: accuracy 100.0 [89.6, 100.0], chance ")
-    assert line.endswith("40 test nodes, interval corrected for 2 groups")
-    written = audit.to_dict()
-    assert written["worst_group"] == written["groups"][0]
-    assert set(written["worst_group"]) >= {"kind", "by", "group", "measure", "examples", "value", "ci", "reference"}
-    text = as_text(audit, 80)
-    assert max(map(len, text.splitlines())) <= 80
-    assert "The strongest attack (a) by group" in text
-    assert any(line.startswith("│ school = rest") for line in text.splitlines())
-
-
-def test_control_characters_in_class_names_are_escaped() -> None:
-    audit = leak_in_one_group(0)
-    part = replace(audit.partitions[0], names=["\x1b[31m[bold]" + "x" * 500, "rest"])
-    text = as_text(replace(audit, partitions=[part]), 80)
-    assert "\x1b" not in text
-    assert "[bold]" in text
-    assert "x" * 60 not in text
 
 
 def test_an_audit_without_partitions_has_no_groups() -> None:

@@ -45,16 +45,6 @@ def test_limits_by_hand() -> None:
 # ----- links ----------------------------------------------------------------------------------------------------------
 
 
-def test_link_certificate_by_hand() -> None:
-    """Codes 0, 0, 1, 1 and links 0-1, 1-2: pairs {0, 0}: 1 of 1, {0, 1}: 1 of 4, {1, 1}: 0 of 1."""
-    certificate = link_certificate(np.array([0, 0, 1, 1]), np.array([[0, 1], [1, 2]]))
-    assert (certificate.nodes, certificate.links, certificate.nonlinks, certificate.codes) == (4, 2, 4, 2)
-    assert certificate.auc == pytest.approx((4 + (1 + 3 / 2)) / (2 * 4))
-    assert certificate.information == pytest.approx((np.log(0.5 / (1 / 6)) + np.log(0.5 / (4 / 6))) / 2)
-    assert certificate.class_matched_auc is None
-    assert certificate.calibration is None  # two links are too few
-
-
 # ----- both -----------------------------------------------------------------------------------------------------------
 
 

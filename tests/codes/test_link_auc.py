@@ -72,17 +72,3 @@ def test_coverage_of_the_link_limit(num_nodes: int, calibrated: float) -> None:
         assert result is not None
         held.append(result.auc_limit >= truth)
     assert np.mean(held) >= 0.93
-
-
-def test_many_links_are_sampled_as_the_sentence_states(monkeypatch: pytest.MonkeyPatch) -> None:
-    codes, _, links = random_release(4, num_nodes=150)
-    full = link_certificate(codes, links)
-    monkeypatch.setattr("graphveil.codes.link_auc.MAX_RESAMPLED_LINKS", 1500)
-    sampled = link_certificate(codes, links)
-    assert full.calibration is not None
-    assert sampled.calibration is not None
-    assert sampled.calibration.resampled_links == 1500
-    assert sampled.calibration.auc == full.calibration.auc == full.auc
-    assert sampled.calibration.auc_limit == pytest.approx(full.calibration.auc_limit, abs=0.02)
-    assert "resampled with 1,500 links" in sampled.sentence
-    assert "resampled" not in full.sentence

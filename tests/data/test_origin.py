@@ -15,16 +15,9 @@ from graphveil.data import find_leaky_columns
 from graphveil.data.degree_features import degree_features, is_structural
 from graphveil.data.origin import Column, Encoding, Origin, class_names, node_ids, origin_of
 from graphveil.training.inputs import features
-from tests.data.readers.made import tables
+from tests.data.readers.made import star, tables
 
 CPU = torch.device("cpu")
-STAR = torch.tensor([[0, 0, 0, 4], [1, 2, 3, 5]])
-
-
-def star(folder: Path, **options: Any) -> Data:
-    """Node 0 with three neighbours, 4 with 5; nothing is known of them but their links."""
-    links = "".join(f"{u},{v}\n" for u, v in STAR.t().tolist())
-    return gv.read_graph(tables(folder, f"u,v\n{links}", nodes=None), **options)
 
 
 def test_a_part_of_a_graph_that_was_read_has_no_ids_of_its_own(tmp_path: Path) -> None:
@@ -37,28 +30,6 @@ def test_a_part_of_a_graph_that_was_read_has_no_ids_of_its_own(tmp_path: Path) -
         features(part, [], "sum", CPU)
     del part.origin
     assert node_ids(part).to_pylist() == [0, 1, 2], "as the sentence advises"
-
-
-def test_features_that_a_user_sets_are_those_that_are_taken(tmp_path: Path) -> None:
-    graph = star(tmp_path)
-    assert is_structural(graph)
-    for own in (torch.rand(6, 3), torch.rand(6, 26), torch.eye(6, 26), 2 * graph.x, graph.x.to_sparse_csr()):
-        given = graph.clone()
-        given.x = own
-        assert not is_structural(given)
-    given.x = torch.arange(12.0).reshape(6, 2)
-    given.y = torch.arange(6) % 2
-    assert torch.equal(features(given, [], "none", CPU), given.x)  # type: ignore[arg-type]
-    assert {name for name, _ in find_leaky_columns(given, "labels")} <= {"x[0]", "x[1]"}
-
-
-def test_degree_features_are_computed_again_after_links_were_removed(tmp_path: Path) -> None:
-    graph = star(tmp_path)
-    graph.edge_index = graph.edge_index[:, (graph.edge_index != 3).all(dim=0)]
-    assert is_structural(graph)
-    counted = features(graph, [], "none", CPU)
-    assert isinstance(counted, torch.Tensor)
-    assert counted[:, 1].expm1().round().tolist() == [2, 1, 1, 0, 1, 1]
 
 
 def test_numbers_of_links_of_any_size_are_recognised() -> None:

@@ -1,8 +1,11 @@
-"""A cell, its result and a row of a table, which tests modify."""
+"""A cell, its result and a row of a table, which tests modify, and training without a GPU."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+
+import pytest
+import torch
 
 from graphveil.experiments.cells import Cell
 from graphveil.experiments.tables import Row
@@ -10,6 +13,7 @@ from graphveil.formats import Interval
 from graphveil.formats.experiment import CellRecord
 from graphveil.formats.store import parse, write_sealed
 from graphveil.target import Target
+from graphveil.veil import code_books, estimator, fitting
 from tests.formats import made
 
 PLAIN = Row(
@@ -83,3 +87,13 @@ def estimate(value: float, half: float = 0.005) -> Interval:
 
 def a_row(variant: str, utility: Interval, protocol: Interval, paper: tuple[float, float] | None) -> Row:
     return replace(PLAIN, variant=variant, tradeoff=0.5, utility=utility, protocol=protocol, paper=paper)
+
+
+def ignore_progress(cell: Cell, fault: str | None) -> None:
+    """An `on_done` that does nothing."""
+
+
+def train_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For every device, so that the test runs without a GPU."""
+    for module in (code_books, estimator, fitting):
+        monkeypatch.setattr(module, "pick_device", lambda _: torch.device("cpu"))

@@ -1,7 +1,6 @@
 """What is derived from an audit's record."""
 
 from graphveil.formats.audit import FURTHER, AuditRecord
-from graphveil.formats.certificate import ClassCertificate, LinkCertificate
 from graphveil.formats.interval import Interval
 from graphveil.formats.store import parse
 from tests.formats import made
@@ -29,11 +28,3 @@ def test_a_group_has_a_label_and_perhaps_an_interval() -> None:
     content = made.audit()
     content["groups"][0] |= {"kind": "degree", "by": "degree", "group": "0 to 2"}
     assert parse(content, AuditRecord).groups[0].label == "degree 0 to 2"
-
-
-def test_the_certificate_is_of_its_kind() -> None:
-    for secret, kind in (("labels", ClassCertificate), ("links", LinkCertificate)):
-        record = parse(made.audit() | {"certificate": made.certificate(secret)}, AuditRecord)
-        assert isinstance(record.certificate, kind)
-        assert record.certificate.secret == secret
-        assert len(record.certificate.rows) > 5

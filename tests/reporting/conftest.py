@@ -87,3 +87,19 @@ def show(tmp_path: Path) -> Show:
         return parse(tmp_path / "report.html")
 
     return of
+
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def table(page: Element, title: str) -> Element:
+    """The one whose caption begins so."""
+    return next(one for one in page.all("table") if one.all("caption")[0].text.startswith(title))
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def signed(difference: float) -> str:
+    return f"{100 * difference:+.1f}".replace("-", MINUS)

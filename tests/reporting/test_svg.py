@@ -1,8 +1,7 @@
-"""Axes, marks and fronts, with answers computed by hand."""
+"""Axes and marks, with answers computed by hand."""
 
 import pytest
 
-from graphveil.reporting.charts import front
 from graphveil.reporting.svg import Axis, Plot, marker, swatch, ticks
 
 
@@ -48,9 +47,3 @@ def test_the_percent_on_a_tick_is_the_share_times_a_hundred() -> None:
 def test_series_differ_in_shape_and_in_colour() -> None:
     assert len({marker(i, 0, 0, 1) for i in range(7)}) == 7
     assert len({swatch(i, "point") for i in range(56)}) == 56
-
-
-def test_the_front_holds_what_nothing_beats() -> None:
-    points = [(0.3, 0.6), (0.5, 0.9), (0.5, 0.8), (0.4, 0.5), (0.7, 0.9), (0.3, 0.6)]
-    assert front(points) == [(0.3, 0.6), (0.5, 0.9)]
-    assert front([]) == []

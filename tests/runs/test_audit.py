@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,30 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import graphveil as gv
-from graphveil.auditing import Effort
 from graphveil.errors import GraphveilError
 from graphveil.runs.audit import audit_embeddings_file, audit_run
-from graphveil.runs.controls import REFITTED, encoder_controls
 from graphveil.runs.folder import CONTROLS, RunFolder
 from graphveil.runs.protect import protect
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of twenty rounds on the generated graph, whose secret is a node attribute."""
-    folder = tmp_path_factory.mktemp("run")
-    graph = gv.load("synthetic")
-    split = gv.Split.paper(graph, 3)
-    recipe = gv.Veil(objective="club").recipe.but(rounds=20, warmup=5, hidden_channels=16, out_channels=8)
-    veil = gv.Veil("links", "secret", objective="club", recipe=recipe, seed=3, device="cpu")
-    protect(veil, graph, split, folder / "a", source={"graph": "synthetic", "split": "paper"})
-    return folder / "a"
-
-
-@pytest.fixture
-def run(finished: Path, tmp_path: Path) -> Path:
-    shutil.copytree(finished, tmp_path / "run")
-    return tmp_path / "run"
 
 
 def test_a_run_is_audited_with_what_it_knows(run: Path) -> None:
@@ -77,37 +56,6 @@ def test_another_secret_has_no_joint_adversary(run: Path) -> None:
     assert found.gap is None
 
 
-def test_the_controls_are_made_once(run: Path) -> None:
-    graph = gv.load("synthetic")
-    split = gv.Split.paper(graph, 3)
-    controls, notes = encoder_controls(RunFolder(run), graph, split)
-    assert notes == ()
-    assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
-    veil = gv.Veil.load(run)
-    plain = gv.Veil("links", "secret", tradeoff=1.0, objective="club", recipe=veil.recipe, seed=3, device="cpu")
-    assert controls["unprotected encoder"].equal(plain.fit(graph, split).transform(graph, split))
-    assert not controls["untrained encoder"].equal(controls["unprotected encoder"])
-    before = (run / CONTROLS).stat().st_mtime_ns
-    again, _ = encoder_controls(RunFolder(run), graph, split)
-    assert (run / CONTROLS).stat().st_mtime_ns == before
-    assert again["untrained encoder"].equal(controls["untrained encoder"])
-    (run / CONTROLS).write_bytes(b"torn")
-    assert encoder_controls(RunFolder(run), graph, split)[0]["untrained encoder"].equal(controls["untrained encoder"])
-    (run / "run.json").write_text((run / "run.json").read_text() + " ")
-    encoder_controls(RunFolder(run), graph, split)
-    assert (run / CONTROLS).stat().st_mtime_ns != before, "another run's controls are not this one's"
-    (run / "model.safetensors").write_bytes(b"torn")
-    nothing, notes = encoder_controls(RunFolder(run), graph, split)
-    assert nothing == {}
-    assert "no control by an encoder" in notes[0]
-
-
-def test_controls_stand_in_the_table(run: Path) -> None:
-    (found,) = audit_run(run, effort=Effort(time_budget=0.0)).values()
-    assert "attacks dropped" in {flag.name for flag in found.flags}
-    assert any("unprotected encoder" in name for name in found.dropped)
-
-
 def _cut(file: Path, rows: int) -> None:
     pq.write_table(pq.read_table(file).slice(0, rows), file)
 
@@ -127,14 +75,6 @@ def test_a_run_that_cannot_be_audited_says_why(run: Path, spoil, sentence: str) 
     with pytest.raises(GraphveilError, match=sentence):
         audit_run(run, attacks="quick")
     assert not (run / "audit.json").exists()
-
-
-def test_another_graph_or_split_is_noticed(run: Path) -> None:
-    record = json.loads((run / "run.json").read_text())
-    for key, sentence in (("graph_digest", "not the graph"), ("split_digest", "cannot be drawn again")):
-        (run / "run.json").write_text(json.dumps(record | {key: "0" * 64}))
-        with pytest.raises(GraphveilError, match=sentence):
-            audit_run(run, attacks="quick")
 
 
 def test_a_file_of_anybody_s(tmp_path: Path) -> None:

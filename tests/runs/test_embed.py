@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -15,16 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
-from torch_geometric.data import Data
 
 import graphveil as gv
-from graphveil import cli
 from graphveil.auditing.embeddings import check_embeddings
 from graphveil.data import Split
 from graphveil.data.datasets.catalog import open_graph
-from graphveil.data.origin import Column, Encoding, ReadOptions
-from graphveil.data.summary import differences, summary
+from graphveil.data.origin import ReadOptions
 from graphveil.errors import GraphveilError
 from graphveil.release import release
 from graphveil.runs.audit import audit_run
@@ -485,100 +480,9 @@ def test_options_of_reading_override_those_of_the_run(trained: Path, tmp_path: P
     assert np.array_equal(with_label.z.numpy(), RunFolder(trained).embeddings().z)
 
 
-@pytest.mark.parametrize(("words", "direction"), [([], "mutual"), (["--direction", "either"], "either")])
-def test_an_option_with_the_default_value_overrides_the_run(
-    words: list[str], direction: str, trained: Path, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(trained, tmp_path / "run")
-    change(tmp_path / "run" / "run.json", reading={"direction": "mutual"})
-    columns, links = drawn(0)
-    newer = write_tables(tmp_path / "newer", columns, [*links, *((other, one) for one, other in links[:100])])
-    whole = ["embed", str(tmp_path / "run"), str(newer), "--out", str(tmp_path / "out"), "--no-audit", *words]
-    monkeypatch.setattr(sys, "argv", ["graphveil", *whole, "--device", "cpu"])
-    with pytest.raises(SystemExit) as left:
-        cli.run()
-    assert (left.value.code or 0) == 0
-    record = json.loads((tmp_path / "out" / "run.json").read_text())
-    assert record["reading"]["direction"] == direction
-    assert record["features"]["mean_degree"] == 2 * (100 if direction == "mutual" else 500) / NODES
-
-
 def test_a_graph_by_name_is_read_in_one_way(trained: Path, tmp_path: Path) -> None:
     with pytest.raises(GraphveilError, match="karate is the name of a graph, which has no options of reading"):
         embed(trained, "karate", tmp_path / "out", {"direction": "mutual"})
-
-
-def test_on_the_command_line(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    columns, links = drawn(0)
-    del columns["tribe"]
-    newer = write_tables(tmp_path / "newer", columns, links)
-    words = ["embed", str(trained), str(newer), "--out", str(tmp_path / "out"), "--panel", "quick", "--device", "cpu"]
-    monkeypatch.setattr(sys, "argv", ["graphveil", *words])
-    monkeypatch.setenv("COLUMNS", "200")
-    with pytest.raises(SystemExit) as left:
-        cli.run()
-    said, err = capfd.readouterr()
-    assert (left.value.code or 0, err) == (0, "")
-    assert "160 nodes, of which 160 are in the run too" in said
-    assert "tribe was not audited: the graph has no 'tribe'" in said
-    assert "Audit of links" in said
-    assert (tmp_path / "out" / "audit.links.json").exists()
-
-
-def ring(x: torch.Tensor, degree: int = 4) -> Data:
-    nodes = x.size(0)
-    around = torch.arange(nodes)
-    edges = [torch.stack([around, (around + step) % nodes]) for step in range(1, degree // 2 + 1)]
-    return Data(x=x, edge_index=torch.cat(edges, dim=1))
-
-
-def test_a_summary_is_the_same_for_dense_and_sparse_features() -> None:
-    x = torch.tensor([[0.0, 1.0, 5.0], [2.0, 0.0, 5.0], [4.0, 0.0, 5.0], [0.0, 0.0, 5.0], [4.0, 0.0, 5.0]])
-    found = summary(ring(x))
-    assert found["nodes"] == 5
-    assert found["mean_degree"] == 4
-    assert found["mean"] == [2.0, 0.2, 5.0]
-    assert found["deviation"] == pytest.approx([3.2**0.5, 0.4, 0.0], rel=1e-5)
-    share = 0.2  # a coin's kurtosis is (1 - 3 p (1 - p)) / (p (1 - p))
-    assert found["kurtosis"][1] == pytest.approx((1 - 3 * share * (1 - share)) / (share * (1 - share)), rel=1e-5)
-    assert summary(ring(x.to_sparse_csr())) == found
-    json.dumps(found)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_random_differences_raise_no_warning(seed: int) -> None:
-    """60 nodes are compared with 2,000 of the same distribution: 500 rare columns and 50 normal ones."""
-    random = torch.Generator().manual_seed(seed)
-
-    def draw(nodes: int) -> Data:
-        rare = (torch.rand(nodes, 500, generator=random) < 0.01).float()
-        return ring(torch.cat([rare, torch.randn(nodes, 50, generator=random)], dim=1))
-
-    assert differences(summary(draw(2000)), draw(60), Encoding()) == []
-
-
-def test_the_worst_columns_are_named() -> None:
-    random = torch.Generator().manual_seed(0)
-    x = torch.randn(500, 5, generator=random)
-    x = (x - x.mean(dim=0)) / x.std(dim=0, correction=0)
-    newer = x * torch.tensor([1, 1, 1, 1, 5.0]) + torch.tensor([0, 3, 9, 0, 0.0])
-    columns = (
-        Column("age", "number", 1),
-        Column("town", "category", 3, categories=("a", "b", "c")),
-        Column("k", "number", 1),
-    )
-    told = differences(summary(ring(x)), ring(newer, degree=10), Encoding(columns))
-    assert len(told) == 3
-    assert told[0] == "The mean number of links per node is 10.0; it was 4.0 in training."
-    assert told[1].startswith("The means of 2 of 5 features differ from training by more than 0.5")
-    assert told[1].endswith(": 'town b' (9.0), 'town a' (3.0).")
-    assert told[2].endswith(": 'k' (5.0).")
-    never = differences(summary(ring(torch.ones(50, 1))), ring(torch.full((50, 1), 1.1)), Encoding())
-    assert never == [
-        "The means of 1 of 1 feature differ from training by more than 0.5 standard deviations: 'feature 0' (100.0)."
-    ]
 
 
 def test_the_graph_of_the_test_is_read_as_it_was_written(tables: Path) -> None:

@@ -1,14 +1,20 @@
-"""What the codes that hide links are made from: students' predictions, and a share of the encoder's."""
+"""What the codes that hide links are made from: students' predictions, a share of the encoder's, and limits."""
 
+import math
 from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
+from torch_geometric.data import Data
 
 import graphveil as gv
+from graphveil.codes.link_auc import matched_aucs
+from graphveil.codes.measures import best_auc
+from graphveil.codes.tables import link_table, pair_table, unordered
 from graphveil.errors import GraphveilError
 from graphveil.models.student import Student
-from graphveil.training.distil import Lesson, _mixture, _predict
+from graphveil.training.distil import Lesson, _codes_within, _mixture, _predict, link_limit
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +60,56 @@ def test_the_encoders_predictions_are_left_out_if_a_class_is_hidden_too(lesson: 
 def test_a_weight_is_a_share(name: str) -> None:
     with pytest.raises(GraphveilError, match=f"{name}=1.5: expected a number from 0 to 1"):
         gv.Recipe().but(**{name: 1.5})
+
+
+def test_more_weight_on_links_beyond_classes_leaves_less_of_them(planted: Data) -> None:
+    """Answers that a node has from its neighbours tell which nodes are linked; matched by the true classes here."""
+    row, col = planted.edge_index
+    links = planted.edge_index[:, row < col]
+    classes = torch.nn.functional.one_hot(planted.y, 3).float()
+    noisy = classes + torch.randn(600, 3, generator=torch.Generator().manual_seed(0))
+    p = (2 * torch.zeros(600, 3).index_add_(0, row, noisy[col])).softmax(dim=-1)
+    uniform = torch.rand(600, generator=torch.Generator().manual_seed(1)).double()
+    found = []
+    for weight in (0.0, 0.3, 1.0):
+        codes = _codes_within(1.0, weight, p, classes, links, uniform)
+        found.append((matched_aucs(codes.numpy(), links.numpy(), planted.y.numpy()) or (0.0,))[0])
+    assert found[0] > found[1] + 0.01
+    assert found[1] > found[2]
+    for limit in (0.72, 0.6, 0.52):
+        codes = _codes_within(limit, 0.0, p, classes, links, uniform)
+        assert link_auc(codes, links) <= limit, "by J' alone, by both terms, or with the most frequent class"
+        assert link_auc(_codes_within(limit, 1.0, p, classes, links, uniform), links) <= limit
+    assert len(_codes_within(0.52, 0.0, p, classes, links, uniform).unique()) > 1
+    assert len(_codes_within(0.5, 0.0, p, classes, links, uniform).unique()) == 1, "one half is held by saying nothing"
+
+
+def link_auc(codes: Tensor, links: Tensor) -> float:
+    table = link_table(codes.numpy(), links.numpy(), 3)
+    nonlinks = pair_table(codes.numpy(), 3) - table
+    return best_auc(unordered(table).astype(float), unordered(nonlinks).astype(float))
+
+
+def test_a_limit_for_links_by_hand() -> None:
+    """Two classes of half the nodes: one of two links joins a class with itself, as chance would."""
+    p = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    nobody, y = torch.full((4,), -1), torch.tensor([0, 0, 1, 1])
+    assert link_limit(p, nobody, torch.tensor([[0, 1], [1, 2]]), 0.5) == pytest.approx(0.5)
+    assert link_limit(p, nobody, torch.tensor([[0, 2], [1, 3]]), 0.5) == pytest.approx(0.75)
+    assert link_limit(p, nobody, torch.tensor([[0, 2], [1, 3]]), 0.0) == 0.5
+    many = torch.tensor([[0, 0], [1, 2]]).repeat(1, 60)  # half of them between nodes of one class
+    assert link_limit(p, y, many, 0.5) == pytest.approx(0.5)
+    alike = torch.tensor([[0], [1]]).repeat(1, 120)
+    assert link_limit(p, y, alike, 0.5) == pytest.approx(0.75)
+    assert link_limit(p, y, alike[:, :50], 0.5) == pytest.approx(0.75), "few of them: one class by its prediction"
+
+
+def test_a_limit_for_links_where_one_class_of_most_links_is_known() -> None:
+    """Three of four links lead to a node that is predicted to be of the same class; two nodes were sampled."""
+    p = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    y = torch.tensor([0, -1, 1, -1])
+    links = torch.tensor([[0, 0, 0, 2], [1, 1, 3, 3]]).repeat(1, 30)
+    alike = 0.75 - math.sqrt(0.75 * 0.25 / 2)
+    assert link_limit(p, y, links, 0.5) == pytest.approx(0.5 + max(alike - 0.5, 0) / 2)
+    certain = torch.tensor([[0, 2], [1, 3]]).repeat(1, 60)
+    assert link_limit(p, y, certain, 0.5) == pytest.approx(0.75)

@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.models.codes import CodeShape, hard_codes, soft_codes
 from graphveil.training.information import (
     balanced,
     class_information,
@@ -129,16 +128,3 @@ def test_a_batch_is_its_runs() -> None:
             ]
         )
         assert torch.allclose(found[:, run], expected, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("shape", [CodeShape(1, 5), CodeShape(2, 3), CodeShape(3, 2)])
-def test_product_codes_are_products_of_their_groups(shape: CodeShape) -> None:
-    logits = torch.randn(7, shape.channels, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    q = soft_codes(logits, shape)
-    assert q.shape == (7, shape.codes)
-    assert torch.allclose(q.sum(dim=-1), torch.ones(7, dtype=torch.float64))
-    groups = logits.view(7, shape.groups, shape.size).softmax(dim=-1)
-    for number, values in enumerate(product(range(shape.size), repeat=shape.groups)):
-        expected = torch.stack([groups[:, group, value] for group, value in enumerate(values)]).prod(dim=0)
-        assert torch.allclose(q[:, number], expected)
-    assert hard_codes(logits, shape).equal(q.argmax(dim=-1)), "the most probable code has the most probable values"

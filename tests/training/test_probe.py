@@ -99,12 +99,3 @@ def test_a_batch_gives_the_values_of_its_runs(secret: str) -> None:
     together = values(z, [0, 1])
     for run in (0, 1):
         assert float(values(z[run], [run])) == pytest.approx(float(together[run]), abs=0.02)
-
-
-def test_normal_numbers_are_normal() -> None:
-    drawn = Noise([0, 1], "normal", 2, torch.tensor([1])).normal(100_001).double()
-    assert drawn.shape == (2, 100_001)
-    assert drawn.mean(dim=1).abs().max() < 0.015
-    assert (drawn.var(dim=1) - 1).abs().max() < 0.02
-    assert ((drawn.abs() < 1.959964).double().mean(dim=1) - 0.95).abs().max() < 0.004
-    assert torch.corrcoef(drawn).abs()[0, 1] < 0.015, "runs draw independently"

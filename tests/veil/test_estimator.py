@@ -1,6 +1,5 @@
-"""The estimator: both problems and an attribute, saving and loading, stopping and going on."""
+"""The estimator: both problems and an attribute, several secrets, saving and loading, and misuse."""
 
-import json
 import shutil
 from copy import copy
 from pathlib import Path
@@ -9,20 +8,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GraphSAGE
 
 import graphveil as gv
 from graphveil.models import ENCODERS
 from graphveil.models.build import spec_name
 from graphveil.training.loop import Training
 from graphveil.training.objectives import OBJECTIVES
+from tests.veil.made import veil
 
 PROBLEMS = [("links", "labels"), ("labels", "links"), ("labels", "secret"), ("links", "secret")]
-
-
-def veil(quick: gv.Recipe, utility: str = "links", secret: str = "labels", **arguments: object) -> gv.Veil:
-    head = "bilinear" if utility == "links" else "linear"
-    return gv.Veil(utility, secret, recipe=quick.but(head=head), device="cpu", **arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
@@ -121,30 +115,6 @@ def test_saved_and_loaded_is_the_same(
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["model.safetensors", "run.json"]
 
 
-class Doubler(nn.Module):
-    """An encoder of somebody's own."""
-
-    def __init__(self, in_channels: int, out_channels: int, **_: object) -> None:
-        super().__init__()
-        self.linear = nn.Linear(in_channels, out_channels)
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        del edge_index
-        out: Tensor = 2 * self.linear(x)
-        return out
-
-
-@pytest.mark.parametrize("spec", [Doubler, "tests.veil.test_estimator:Doubler", Doubler(40, 4), GraphSAGE(40, 8, 2, 4)])
-def test_encoders_of_ones_own(
-    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path, spec: str | type[nn.Module] | nn.Module
-) -> None:
-    trained = veil(quick, encoder=spec).fit(small, small_split)
-    trained.save(tmp_path)
-    with pytest.raises(gv.GraphveilError, match="the run's encoder is not graphveil's own"):
-        gv.Veil.load(tmp_path)
-    assert gv.Veil.load(tmp_path, encoder=spec).transform(small).equal(trained.transform(small))
-
-
 class Strict(nn.Module):
     """An encoder that takes the four sizes every encoder is given, and nothing else."""
 
@@ -169,22 +139,6 @@ def test_an_encoder_of_ones_own_starts_from_a_recipe_it_can_follow(
     for name, cls in ENCODERS.items():
         named = gv.Veil(utility, secret, name).recipe
         assert gv.Veil(utility, secret, cls).recipe == gv.Veil(utility, secret, spec_name(cls)).recipe == named
-
-
-def test_an_encoder_of_another_width_is_one_sentence(small: Data, small_split: gv.Split) -> None:
-    with pytest.raises(gv.GraphveilError, match=r"shape \(150, 4\) where \(150, 32\) was expected: set out_channels"):
-        gv.Veil(encoder=GraphSAGE(40, 8, 2, 4), device="cpu").fit(small, small_split)
-
-
-def test_a_file_never_makes_the_program_import_code(
-    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path
-) -> None:
-    veil(quick).fit(small, small_split).save(tmp_path)
-    record = json.loads((tmp_path / "run.json").read_text())
-    record["config"]["encoder"] = "antigravity:Class"
-    (tmp_path / "run.json").write_text(json.dumps(record))
-    with pytest.raises(gv.GraphveilError, match="pass it as encoder="):
-        gv.Veil.load(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -216,58 +170,6 @@ def test_what_is_no_run_is_one_sentence(two_runs: Path, tmp_path: Path, damage: 
     with pytest.raises(gv.GraphveilError, match="is not a run of graphveil that can be read") as caught:
         gv.Veil.load(run)
     assert "\n" not in str(caught.value)
-
-
-class Stop(Exception):  # noqa: N818 - not an error
-    pass
-
-
-@pytest.fixture(scope="module", params=ENCODERS)
-def unbroken(request: pytest.FixtureRequest, small: Data, small_split: gv.Split, quick: gv.Recipe) -> gv.Veil:
-    """A training of 65 rounds with each encoder."""
-    recipe = quick.but(rounds=65, patience=65)
-    return gv.Veil(encoder=request.param, recipe=recipe, device="cpu").fit(small, small_split)
-
-
-@pytest.mark.parametrize("stops", [[1], [20], [21], [25, 40], [59, 60]])
-def test_stopped_and_resumed_is_bit_for_bit_the_unbroken_run(
-    small: Data, small_split: gv.Split, tmp_path: Path, unbroken: gv.Veil, stops: list[int]
-) -> None:
-    encoder, recipe = unbroken.encoder, unbroken.recipe
-    checkpoint = tmp_path / "checkpoint.safetensors"
-    for stop in stops:
-
-        def on_round(run: Training, stop: int = stop) -> None:
-            if run.round == stop:
-                raise Stop
-
-        with pytest.raises(Stop):
-            gv.Veil(encoder=encoder, recipe=recipe, device="cpu").fit(small, small_split, checkpoint, on_round)
-    resumed = gv.Veil(encoder=encoder, recipe=recipe, device="cpu").fit(small, small_split, checkpoint)
-    assert resumed.transform(small).equal(unbroken.transform(small))
-    assert str(resumed.history_) == str(unbroken.history_), "as text, since NaN is not equal to itself"
-    assert resumed.best_round_ == unbroken.best_round_
-
-
-def test_a_checkpoint_of_something_else_is_refused(
-    small: Data, small_split: gv.Split, quick: gv.Recipe, tmp_path: Path
-) -> None:
-    checkpoint = tmp_path / "checkpoint.safetensors"
-    long = quick.but(rounds=20, patience=20)
-    veil(long, seed=0).fit(small, small_split, checkpoint)
-    assert checkpoint.exists()
-    others = [
-        (veil(long, seed=1), small, small_split),
-        (veil(long, tradeoff=0.3), small, small_split),
-        (veil(long), small, gv.Split.proportional(small, 9)),
-    ]
-    for other, graph, split in others:
-        with pytest.raises(gv.GraphveilError, match="another configuration, graph or split"):
-            other.fit(graph, split, checkpoint)
-    checkpoint.unlink()
-    checkpoint.mkdir()
-    with pytest.raises(gv.GraphveilError, match="cannot be read as a checkpoint"):
-        veil(long).fit(small, small_split, checkpoint)
 
 
 @pytest.mark.parametrize(

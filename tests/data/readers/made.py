@@ -1,5 +1,6 @@
 """What the tests of the readers share: tables written out in full, and a graph to be written in every format."""
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -47,3 +48,41 @@ def refusal(source: object, /, **options: Any) -> str:
     assert "\n" not in sentence
     assert len(sentence) < 1000
     return sentence
+
+
+def people(folder: Path, *columns: str) -> Path:
+    """Tables whose nodes a, b, ... have these columns, each given as "name: value value ..."; a dot is nothing."""
+    split = [column.split(":") for column in columns]
+    values = [["" if value == "." else value for value in text.split()] for _, text in split]
+    names = [chr(ord("a") + number) for number in range(len(values[0]))]
+    rows = [",".join(row) for row in zip(names, *values, strict=True)]
+    header = ",".join(["id", *(name for name, _ in split)])
+    return tables(folder, "source,target\na,b\n", "\n".join([header, *rows]) + "\n")
+
+
+OLD = ("n: 1 3 5 7", "w: u v u v", "g: f m f m", "age: 20 30 40 50")
+
+
+def as_ogb(graph: Data, folder: Path) -> Any:
+    raw = folder / "raw"
+    raw.mkdir()
+
+    def write(name: str, rows: Any) -> None:
+        text = "".join(",".join(map(str, row)) + "\n" for row in rows)
+        (raw / f"{name}.csv.gz").write_bytes(gzip.compress(text.encode()))
+
+    write("edge", graph.edge_index.t().tolist())
+    write("num-node-list", [[5]])
+    write("num-edge-list", [[6]])
+    write("node-feat", graph.x.tolist())
+    write("node-label", [["nan" if label < 0 else label] for label in graph.y.tolist()])
+    return folder
+
+
+STAR = torch.tensor([[0, 0, 0, 4], [1, 2, 3, 5]])
+
+
+def star(folder: Path, **options: Any) -> Data:
+    """Node 0 with three neighbours, 4 with 5; nothing is known of them but their links."""
+    links = "".join(f"{u},{v}\n" for u, v in STAR.t().tolist())
+    return gv.read_graph(tables(folder, f"u,v\n{links}", nodes=None), **options)

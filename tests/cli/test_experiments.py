@@ -1,0 +1,70 @@
+"""`graphveil reproduce` and `graphveil sweep` on few cells: their files, and wrong input."""
+
+from pathlib import Path
+
+import pytest
+from torch_geometric.data import Data
+
+from graphveil.auditing import Audit, audit, classifiers
+from graphveil.data import Split
+from graphveil.experiments import cells
+from tests.cheap import untuned_regression
+from tests.program import Program
+
+
+@pytest.fixture
+def cheap_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells have the quick panel and no map: `experiments/test_reproduce.py` says which of them have the full one."""
+
+    def quick(z: object, graph: Data, split: Split, secret: str, panel: str, *rest: object, **more: object) -> Audit:
+        assert panel in ("quick", "full")
+        return audit(z, graph, split, secret, "quick", *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cells, "audit", quick)
+    monkeypatch.setattr(cells, "draw", lambda *_: None)
+    monkeypatch.setattr(classifiers, "logistic_regression", untuned_regression)
+
+
+@pytest.mark.usefixtures("one_process", "cheap_cells")
+def test_reproduce_writes_tables_and_does_nothing_twice(tmp_path: Path, graphveil: Program) -> None:
+    arguments = ["table2", "--dataset", "cora", "--encoder", "gcn", "--seeds", "1", "--jobs", "1", "--rounds", "1"]
+    done = graphveil("reproduce", *arguments, "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "unprotected" in done.stdout
+    assert "| codes | cora | gcn | 0.5 | 1 |" in (tmp_path / "findings.md").read_text()
+    assert "codes" in (tmp_path / "report.html").read_text()
+    files = {file: file.stat().st_mtime_ns for file in (tmp_path / "cells").glob("*.json")}
+    assert len(files) == 5
+    assert graphveil("reproduce", *arguments, "--out", str(tmp_path)).returncode == 0
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "cells").glob("*.json")} == files
+    for wrong, says in (
+        (["table9"], "unknown experiment 'table9'"),
+        (["table2", "--dataset", "x"], "unknown dataset"),
+        (["table2", "--variant", "x"], "unknown variant"),
+        (["table1", "--dataset", "x"], "unknown dataset"),
+        (["all", "--results", str(tmp_path / "none.md")], "cannot be read"),
+        (["table2", "--results", str(tmp_path / "none.md")], "--results is for `reproduce all`"),
+    ):
+        done = graphveil("reproduce", *wrong, "--out", str(tmp_path))
+        assert done.returncode == 2
+        assert says in done.stderr
+
+
+@pytest.mark.usefixtures("one_process", "cheap_cells")
+def test_sweep_over_tradeoffs(tmp_path: Path, graphveil: Program) -> None:
+    few = ["--seeds", "1", "--jobs", "1", "--rounds", "1", "--out", str(tmp_path)]
+    done = graphveil("sweep", "synthetic", "--secret", "secret", "--tradeoff", "0,1", *few)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "sweep.csv").read_text().count("\n") == 3
+    for wrong, says in (
+        (["synthetic", "--secret", "gender"], "the graph has no 'gender'"),
+        (["synthetic", "--secret", "links"], "utility and secret are both 'links'"),
+        (["nowhere"], "unknown graph"),
+        (["synthetic", "--tradeoff", "a,b"], "cannot be read"),
+        (["synthetic", "--tradeoff", "2"], "from 0"),
+        (["synthetic", "--encoder", "gnc"], "unknown encoder"),
+        (["synthetic", "--split", "x"], "unknown split"),
+    ):
+        done = graphveil("sweep", *wrong, *few)
+        assert done.returncode == 2
+        assert says in done.stderr

@@ -1,0 +1,29 @@
+"""What a verb remembers of the graph that it opened: its name or path, how it was read, and its usual split."""
+
+from pathlib import Path
+
+import pytest
+
+from graphveil.cli.opening import open_and_show
+from graphveil.data import ReadOptions
+from tests.data.readers.made import tables
+
+
+def test_a_graph_of_the_catalogue_is_remembered_by_its_name() -> None:
+    opened = open_and_show("karate", ReadOptions(), None, (), ())
+    assert (opened.title, opened.default_split) == ("karate", "paper")
+    assert opened.source == {"graph": "karate", "reading": None}
+
+
+def test_tables_are_remembered_by_their_path_with_the_columns_that_were_detected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "people").mkdir()
+    tables(tmp_path / "people")
+    monkeypatch.chdir(tmp_path)
+    opened = open_and_show("people", ReadOptions(), None, ("links", "gender"), ())
+    assert (opened.title, opened.default_split) == ("people", "proportional")
+    assert opened.source["graph"] == str(tmp_path / "people"), "it can be opened from any folder"
+    reading = opened.source["reading"]
+    assert (reading["id"], reading["label"], list(reading["attributes"])) == ("id", "label", ["gender"])
+    assert "Links are read from the columns 'source' and 'target' of edges.csv." in capsys.readouterr().out

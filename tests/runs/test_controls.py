@@ -1,0 +1,40 @@
+"""Controls by encoders are made once, and stand in the table of the audit."""
+
+from pathlib import Path
+
+import graphveil as gv
+from graphveil.auditing import Effort
+from graphveil.runs.audit import audit_run
+from graphveil.runs.controls import REFITTED, encoder_controls
+from graphveil.runs.folder import CONTROLS, RunFolder
+
+
+def test_the_controls_are_made_once(run: Path) -> None:
+    graph = gv.load("synthetic")
+    split = gv.Split.paper(graph, 3)
+    controls, notes = encoder_controls(RunFolder(run), graph, split)
+    assert notes == ()
+    assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
+    veil = gv.Veil.load(run)
+    plain = gv.Veil("links", "secret", tradeoff=1.0, objective="club", recipe=veil.recipe, seed=3, device="cpu")
+    assert controls["unprotected encoder"].equal(plain.fit(graph, split).transform(graph, split))
+    assert not controls["untrained encoder"].equal(controls["unprotected encoder"])
+    before = (run / CONTROLS).stat().st_mtime_ns
+    again, _ = encoder_controls(RunFolder(run), graph, split)
+    assert (run / CONTROLS).stat().st_mtime_ns == before
+    assert again["untrained encoder"].equal(controls["untrained encoder"])
+    (run / CONTROLS).write_bytes(b"torn")
+    assert encoder_controls(RunFolder(run), graph, split)[0]["untrained encoder"].equal(controls["untrained encoder"])
+    (run / "run.json").write_text((run / "run.json").read_text() + " ")
+    encoder_controls(RunFolder(run), graph, split)
+    assert (run / CONTROLS).stat().st_mtime_ns != before, "another run's controls are not this one's"
+    (run / "model.safetensors").write_bytes(b"torn")
+    nothing, notes = encoder_controls(RunFolder(run), graph, split)
+    assert nothing == {}
+    assert "no control by an encoder" in notes[0]
+
+
+def test_controls_stand_in_the_table(run: Path) -> None:
+    (found,) = audit_run(run, effort=Effort(time_budget=0.0)).values()
+    assert "attacks dropped" in {flag.name for flag in found.flags}
+    assert any("unprotected encoder" in name for name in found.dropped)
