@@ -3,16 +3,24 @@
 from pathlib import Path
 
 import pytest
+from torch_geometric.data import Data
 
-from graphveil.cli.opening import open_and_show
+from graphveil.cli.opening import OpenedGraph, open_and_show
 from graphveil.data import ReadOptions
 from tests.data.readers.made import tables
 
 
 def test_a_graph_of_the_catalogue_is_remembered_by_its_name() -> None:
     opened = open_and_show("karate", ReadOptions(), None, (), ())
-    assert (opened.title, opened.default_split) == ("karate", "paper")
+    assert opened.title == "karate"
     assert opened.source == {"graph": "karate", "reading": None}
+
+
+@pytest.mark.parametrize(("name", "split"), [("cora", "paper"), ("karate", "proportional"), ("cora", None)])
+def test_the_paper_s_split_is_the_default_for_its_graphs_only(name: str, split: str | None) -> None:
+    """A file that is called like one of them is no such graph."""
+    reading = ReadOptions() if split is None else None
+    assert OpenedGraph(Data(), name, reading).default_split == (split or "proportional")
 
 
 def test_tables_are_remembered_by_their_path_with_the_columns_that_were_detected(
