@@ -1,4 +1,4 @@
-"""What a call of the program gives back."""
+"""The type of the fixture that calls the program, and what a call gives back."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,4 +11,4 @@ class Done:
     stderr: str
 
 
-Program = Callable[..., Done]
+CommandLine = Callable[..., Done]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.program import Program
+from tests.program import CommandLine
 
 VERBS = [
     [],
@@ -29,7 +29,7 @@ VERBS = [
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
-def test_help_reads_well_and_carries_an_example(verb: list[str], graphveil: Program) -> None:
+def test_help_reads_well_and_carries_an_example(verb: list[str], graphveil: CommandLine) -> None:
     done = graphveil(*verb, "--help")
     assert done.returncode == 0
     assert "Usage: " in done.stdout
@@ -42,7 +42,7 @@ def test_help_imports_neither_torch_nor_pyg() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_version_and_data_list(graphveil: Program) -> None:
+def test_version_and_data_list(graphveil: CommandLine) -> None:
     assert re.fullmatch(r"graphveil \d+\.\d+\.\d+\n", graphveil("--version").stdout)
     listing = graphveil("data", "list").stdout
     for name in ("cora", "citeseer", "pubmed", "karate", "synthetic"):
@@ -60,7 +60,9 @@ def test_version_and_data_list(graphveil: Program) -> None:
     ],
     ids=" ".join,
 )
-def test_no_verb_writes_into_a_folder_with_other_files(command: list[str], tmp_path: Path, graphveil: Program) -> None:
+def test_no_verb_writes_into_a_folder_with_other_files(
+    command: list[str], tmp_path: Path, graphveil: CommandLine
+) -> None:
     (tmp_path / "customers.csv").write_text("id\n1\n")
     done = graphveil(*command, "--out", str(tmp_path))
     assert done.returncode == 2
@@ -79,7 +81,7 @@ def test_no_verb_writes_into_a_folder_with_other_files(command: list[str], tmp_p
     ids=" ".join,
 )
 def test_a_bad_setting_is_reported_before_a_graph_is_read(
-    command: list[str], tmp_path: Path, graphveil: Program
+    command: list[str], tmp_path: Path, graphveil: CommandLine
 ) -> None:
     done = graphveil(*command, "--out", str(tmp_path / "run"))
     assert done.returncode == 2
@@ -130,13 +132,13 @@ def test_names_of_files_are_utf8_whatever_the_locale_is(own_tables: Path) -> Non
     assert (out / "embeddings.parquet").exists()
 
 
-def test_a_name_that_is_not_utf8_is_one_sentence(graphveil: Program) -> None:
+def test_a_name_that_is_not_utf8_is_one_sentence(graphveil: CommandLine) -> None:
     done = graphveil("data", "show", "M\udcfcller")
     assert done.returncode == 2
     assert "'M\\udcfcller' is not UTF-8" in done.stderr
 
 
-def test_too_little_memory_is_one_sentence(tmp_path: Path, graphveil: Program) -> None:
+def test_too_little_memory_is_one_sentence(tmp_path: Path, graphveil: CommandLine) -> None:
     """A terabyte and more, which no machine gives."""
     done = graphveil(
         "protect",

@@ -9,7 +9,7 @@ from graphveil.auditing import Audit, audit, classifiers
 from graphveil.data import Split
 from graphveil.experiments import cells
 from tests.cheap import untuned_regression
-from tests.program import Program
+from tests.program import CommandLine
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def cheap_cells(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("one_process", "cheap_cells")
-def test_reproduce_writes_tables_and_does_nothing_twice(tmp_path: Path, graphveil: Program) -> None:
+def test_reproduce_writes_tables_and_does_nothing_twice(tmp_path: Path, graphveil: CommandLine) -> None:
     arguments = ["table2", "--dataset", "cora", "--encoder", "gcn", "--seeds", "1", "--jobs", "1", "--rounds", "1"]
     done = graphveil("reproduce", *arguments, "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
@@ -51,7 +51,7 @@ def test_reproduce_writes_tables_and_does_nothing_twice(tmp_path: Path, graphvei
 
 
 @pytest.mark.usefixtures("one_process", "cheap_cells")
-def test_sweep_over_tradeoffs(tmp_path: Path, graphveil: Program) -> None:
+def test_sweep_over_tradeoffs(tmp_path: Path, graphveil: CommandLine) -> None:
     few = ["--seeds", "1", "--jobs", "1", "--rounds", "1", "--out", str(tmp_path)]
     done = graphveil("sweep", "synthetic", "--secret", "secret", "--tradeoff", "0,1", *few)
     assert done.returncode == 0, done.stderr

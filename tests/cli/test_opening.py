@@ -16,11 +16,10 @@ def test_a_graph_of_the_catalogue_is_remembered_by_its_name() -> None:
     assert opened.source == {"graph": "karate", "reading": None}
 
 
-@pytest.mark.parametrize(("name", "split"), [("cora", "paper"), ("karate", "proportional"), ("cora", None)])
-def test_the_paper_s_split_is_the_default_for_its_graphs_only(name: str, split: str | None) -> None:
+@pytest.mark.parametrize(("name", "split"), [("cora", "paper"), ("karate", "proportional"), ("/cora", "proportional")])
+def test_the_paper_s_split_is_the_default_for_its_graphs_only(name: str, split: str) -> None:
     """A file that is called like one of them is no such graph."""
-    reading = ReadOptions() if split is None else None
-    assert OpenedGraph(Data(), name, reading).default_split == (split or "proportional")
+    assert OpenedGraph(Data(), name, None).default_split == split
 
 
 def test_tables_are_remembered_by_their_path_with_the_columns_that_were_detected(

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from tests.program import Program
+from tests.program import CommandLine
 
 
-def test_a_report_of_a_run(tmp_path: Path, graphveil: Program) -> None:
+def test_a_report_of_a_run(tmp_path: Path, graphveil: CommandLine) -> None:
     run = tmp_path / "run"
     protect = ["protect", "synthetic", "--secret", "secret", "--set", "rounds=4", "--out", str(run)]
     assert graphveil(*protect).returncode == 0

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.forked import Forks, Shell, processes_of_group
-from tests.program import Program
+from tests.program import CommandLine
 
 QUICK = ["--set", "rounds=6", "--set", "hidden_channels=8", "--set", "out_channels=4", "--device", "cpu"]
 
@@ -26,7 +26,7 @@ QUICK = ["--set", "rounds=6", "--set", "hidden_channels=8", "--set", "out_channe
     ],
     ids=lambda words: words[4],
 )
-def test_protect_without_a_terminal_is_plain_text(problem: list[str], tmp_path: Path, graphveil: Program) -> None:
+def test_protect_without_a_terminal_is_plain_text(problem: list[str], tmp_path: Path, graphveil: CommandLine) -> None:
     done = graphveil("protect", *problem, *QUICK, "--out", str(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -104,7 +104,7 @@ def test_protect_on_a_terminal_shows_progress_that_fits(
     ids=" ".join,
 )
 def test_wrong_input_is_one_sentence_and_exit_code_2(
-    arguments: list[str], says: str, tmp_path: Path, graphveil: Program
+    arguments: list[str], says: str, tmp_path: Path, graphveil: CommandLine
 ) -> None:
     done = graphveil("protect", *arguments, "--out", str(tmp_path / "run"))
     assert done.returncode == 2
@@ -113,7 +113,7 @@ def test_wrong_input_is_one_sentence_and_exit_code_2(
     assert not (tmp_path / "run" / "run.json").exists()
 
 
-def test_an_output_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path, graphveil: Program) -> None:
+def test_an_output_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path, graphveil: CommandLine) -> None:
     (tmp_path / "file").write_text("not a folder")
     done = graphveil("protect", "synthetic", *QUICK, "--out", str(tmp_path / "file" / "run"))
     assert done.returncode == 2
@@ -129,7 +129,7 @@ def test_an_output_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path,
     ],
     ids=["club", "codes"],
 )
-def test_audit_of_a_run_and_of_a_file(problem: list[str], row: str, tmp_path: Path, graphveil: Program) -> None:
+def test_audit_of_a_run_and_of_a_file(problem: list[str], row: str, tmp_path: Path, graphveil: CommandLine) -> None:
     run = str(tmp_path / "run")
     assert graphveil("protect", "synthetic", *problem, *QUICK, "--out", run).returncode == 0
     done = graphveil("audit", run, "--panel", "quick")
@@ -176,7 +176,7 @@ def test_audit_of_a_run_and_of_a_file(problem: list[str], row: str, tmp_path: Pa
     ids=" ".join,
 )
 def test_wrong_input_of_audit_is_one_sentence_and_leaves_nothing(
-    arguments: list[str], says: str, tmp_path: Path, graphveil: Program, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], says: str, tmp_path: Path, graphveil: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     z = np.random.default_rng(0).normal(size=(2000, 3))
     spoiled = z.copy()
@@ -194,7 +194,7 @@ def test_wrong_input_of_audit_is_one_sentence_and_leaves_nothing(
 
 
 def test_embeddings_that_have_collapsed_are_flagged(
-    tmp_path: Path, graphveil: Program, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, graphveil: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They reveal nothing, and whoever takes them for protected should know that they are of no use either."""
     np.save(tmp_path / "same.npy", np.ones((2000, 3)))

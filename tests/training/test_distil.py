@@ -30,6 +30,7 @@ def lesson() -> Lesson:
         secrets=[],
         weight=1.0,
         link_weight=0.0,
+        crossfit=0.5,
         teacher_weight=0.0,
         channels=4,
         seed=0,
@@ -43,17 +44,17 @@ def student() -> Student:
 
 
 def test_the_encoders_predictions_have_their_weight(lesson: Lesson, student: Student) -> None:
-    of_students = _mixture(lesson, student, 0.5)
-    quarter = _mixture(replace(lesson, teacher_weight=0.25), student, 0.5)
+    of_students = _mixture(lesson, student)
+    quarter = _mixture(replace(lesson, teacher_weight=0.25), student)
     assert torch.allclose(quarter, 0.75 * of_students + 0.25 * lesson.p)
     assert not torch.allclose(of_students, lesson.p, atol=0.1)
-    assert torch.allclose(_mixture(replace(lesson, teacher_weight=1.0), student, 0.5), lesson.p)
+    assert torch.allclose(_mixture(replace(lesson, teacher_weight=1.0), student), lesson.p)
 
 
 def test_the_encoders_predictions_are_left_out_if_a_class_is_hidden_too(lesson: Lesson, student: Student) -> None:
     """Only students are trained to hide it."""
-    hiding = replace(lesson, teacher_weight=1.0, secrets=[torch.eye(2)[torch.arange(60) % 2]])
-    assert torch.allclose(_mixture(hiding, student, 0.0), _predict(student, lesson.x))
+    hiding = replace(lesson, crossfit=0.0, teacher_weight=1.0, secrets=[torch.eye(2)[torch.arange(60) % 2]])
+    assert torch.allclose(_mixture(hiding, student), _predict(student, lesson.x))
 
 
 @pytest.mark.parametrize("name", ["crossfit", "teacher_weight"])

@@ -43,7 +43,7 @@ class OpenedGraph:
         """The kind of split to use by default: the paper's for the graphs of the paper."""
         from graphveil.data.datasets.catalog import PAPER_GRAPHS
 
-        return "paper" if self.reading is None and self.name in PAPER_GRAPHS else "proportional"
+        return "paper" if self.name in PAPER_GRAPHS else "proportional"
 
     @property
     def source(self) -> dict[str, Any]:

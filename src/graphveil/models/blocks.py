@@ -34,8 +34,12 @@ def score_in_blocks(head: nn.Module, z: Tensor, pairs: Tensor) -> Tensor:
 
 def ends(z: Tensor, pairs: Tensor) -> tuple[Tensor, ...]:
     """Return the rows of z of both ends of the pairs, (..., n, channels) each."""
-    flat = z.flatten(0, -2)
-    return tuple(flat.index_select(0, end.flatten()).view(*end.shape, flat.size(-1)) for end in pairs)
+    return tuple(rows_of(z, end) for end in pairs)
+
+
+def rows_of(x: Tensor, index: Tensor) -> Tensor:
+    """Return rows of x (..., n, channels), (..., count, channels); `index` counts the rows of all runs."""
+    return x.flatten(0, -2).index_select(0, index.flatten()).view(*index.shape, x.size(-1))
 
 
 class _ScoreInBlocks(torch.autograd.Function):

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from graphveil.codes.merge import Counts
+from graphveil.models.blocks import ends, rows_of
 from graphveil.models.codes import CodeShape, PairTable, hard_codes, soft_codes
 from graphveil.models.sparse import Adjacency
 from graphveil.randomness import draw, generator
@@ -47,7 +48,7 @@ from graphveil.training.information import (
     link_information_beyond,
     link_table,
 )
-from graphveil.training.linked_codes import LinkedCodes, rows_of
+from graphveil.training.linked_codes import LinkedCodes
 from graphveil.training.loop import Evaluation, Problem, gain
 from graphveil.training.players import Player, Streams, embed
 from graphveil.training.recipes import Recipe
@@ -96,8 +97,7 @@ class Classes:
         drawn = _drawn(target, predicted, seeds)
         if links is None:
             return cls(target, shares, drawn)
-        source, other = (rows_of(shares, end) for end in links)
-        return cls(target, shares, drawn, link_table(source, other))
+        return cls(target, shares, drawn, link_table(*ends(shares, links)))
 
     def drawn_of(self, run: int) -> Tensor:
         """Return the sampled classes of one run, (draws, n) on the CPU."""

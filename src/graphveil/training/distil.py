@@ -1,6 +1,6 @@
 """Keep a class and hide links: codes from the predicted classes of an encoder that reveal little about links.
 
-Message passing makes the predictions of linked nodes similar. Four steps reduce this:
+Message passing makes the predictions of linked nodes similar. Codes that reveal less are made in four steps:
 
 1. Distillation: a student that sees only features learns the encoder's calibrated probabilities, at about their
    accuracy.
@@ -8,8 +8,8 @@ Message passing makes the predictions of linked nodes similar. Four steps reduce
    `crossfit` is the weight of this prediction in a mixture with that of the first student, which still memorises
    something about links.
 3. Mixing: the encoder's own prediction is more accurate, and gets the weight `teacher_weight`. A small weight gains one
-   to two points of accuracy for the same AUC of links after step 4, and attackers who know the features learn less
-   about links than from the true classes (see RESULTS.md).
+   to two points of accuracy for the same AUC of links after step 4. Attackers who also know the features then predict
+   links about as well as from the true classes (see RESULTS.md).
 4. A channel: the distributions q of the nodes over classes are moved by gradient steps on
 
        - mean over nodes of p . q  +  beyond * J'  +  every * J
@@ -70,6 +70,7 @@ class Lesson:
         secrets: The classes of other secrets, (n, classes) each.
         weight: The weight of the information about these secrets.
         link_weight: The smallest weight of the information about links beyond classes.
+        crossfit: The weight of cross-fitted predictions.
         teacher_weight: The weight of the encoder's predictions in the mixture with those of students.
         channels: The width of a student.
         seed: The seed of the run.
@@ -83,6 +84,7 @@ class Lesson:
     secrets: Sequence[Tensor]
     weight: float
     link_weight: float
+    crossfit: float
     teacher_weight: float
     channels: int
     seed: int
@@ -101,14 +103,13 @@ class Distilled:
     codes: Tensor
 
 
-def distil(lesson: Lesson, links: Tensor, tradeoff: float, crossfit: float, uniform: Tensor) -> Distilled:
+def distil(lesson: Lesson, links: Tensor, tradeoff: float, uniform: Tensor) -> Distilled:
     """Compute codes for a run that keeps classes and hides links.
 
     Args:
         lesson: The training data.
         links: The links to hide, (2, links).
         tradeoff: lambda.
-        crossfit: The weight of cross-fitted predictions.
         uniform: (n,), numbers in [0, 1) that the codes are sampled by.
     """
     p = lesson.p
@@ -116,13 +117,13 @@ def distil(lesson: Lesson, links: Tensor, tradeoff: float, crossfit: float, unif
     if tradeoff == 1:
         codes = p.argmax(dim=-1)
     else:
-        kept = p if lesson.structural else _mixture(lesson, student, crossfit)
+        kept = p if lesson.structural else _mixture(lesson, student)
         limit = link_limit(p, lesson.y, links, tradeoff)
         codes = _codes_within(limit, lesson.link_weight, kept, p, links, uniform)
     return Distilled(student.cpu(), codes.cpu())
 
 
-def _mixture(lesson: Lesson, student: Student, crossfit: float) -> Tensor:
+def _mixture(lesson: Lesson, student: Student) -> Tensor:
     """The predictions of a student mixed with cross-fitted ones and with the encoder's, (n, C).
 
     Only students hide other classes, so the encoder's predictions are left out if there are any to hide.
@@ -133,7 +134,7 @@ def _mixture(lesson: Lesson, student: Student, crossfit: float) -> Tensor:
     for number in range(FOLDS):
         learned, held = (fold != number).nonzero().flatten(), (fold == number).nonzero().flatten()
         crossfitted[held] = _predict(_train_student(lesson, learned, number), lesson.x)[held]
-    of_students = torch.lerp(_predict(student, lesson.x), crossfitted, crossfit)
+    of_students = torch.lerp(_predict(student, lesson.x), crossfitted, lesson.crossfit)
     return of_students if lesson.secrets else torch.lerp(of_students, lesson.p, lesson.teacher_weight)
 
 

@@ -5,6 +5,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from graphveil.models.blocks import ends, rows_of
 from graphveil.models.codes import CodeShape, soft_codes
 from graphveil.models.sparse import Pattern, SparseMatrix
 from graphveil.randomness import Noise
@@ -56,8 +57,8 @@ class LinkedCodes:
             hub, other, row = (x.gather(-1, drawn) for x in (hub, other, row))
         count = row.size(-1)
         if q is None:
-            ends = (rows_of(logits, end.view(*logits.shape[:-2], count)) for end in (hub, other))
-            return link_table(*(soft_codes(end, self.shape) for end in ends))
+            pairs = torch.stack([hub, other]).view(2, *logits.shape[:-2], count)
+            return link_table(*(soft_codes(end, self.shape) for end in ends(logits, pairs)))
         pattern = self._all if drawn is None else self._pattern(row, other)
         ones = q.new_ones(pattern.col.numel())
         of_hubs = soft_codes(rows_of(logits, self._hubs), self.shape)
@@ -75,8 +76,3 @@ class LinkedCodes:
 
     def _pattern(self, row: Tensor, col: Tensor) -> Pattern:
         return Pattern.from_rows(row.flatten(), col.flatten(), (len(self._row) * self._most, self._nodes))
-
-
-def rows_of(x: Tensor, index: Tensor) -> Tensor:
-    """Rows of x (..., n, channels), (..., count, channels); `index` counts the rows of all runs."""
-    return x.flatten(0, -2).index_select(0, index.flatten()).view(*index.shape, x.size(-1))

@@ -70,6 +70,7 @@ def distilled_book(veil: "Veil", graph: Data, split: Split, probabilities: Tenso
         secrets=_other_secrets(veil, graph, split),
         weight=veil.recipe.secret_weight * (1 - veil.tradeoff) / max(veil.tradeoff, 1e-12),
         link_weight=veil.recipe.link_weight,
+        crossfit=veil.recipe.crossfit,
         teacher_weight=veil.recipe.teacher_weight,
         channels=veil.recipe.student_channels,
         seed=veil.seed,
@@ -77,7 +78,7 @@ def distilled_book(veil: "Veil", graph: Data, split: Split, probabilities: Tenso
     uniform = uniform_by_name(_key(veil), node_ids(graph).cast(pa.string()).to_pylist())
     links = split.message_pairs.to(device)
     with veil.repeatable():
-        distilled = distil(lesson, links, veil.tradeoff, veil.recipe.crossfit, uniform.to(device))
+        distilled = distil(lesson, links, veil.tradeoff, uniform.to(device))
     veil.modules_["student"] = distilled.student
     numbers, signs = torch.arange(utility.num_classes), torch.ones(utility.num_classes)
     return CodeBook.of(numbers, torch.eye(len(numbers)), signs, node_names(graph), distilled.codes)
