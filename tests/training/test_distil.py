@@ -14,7 +14,7 @@ from graphveil.codes.measures import best_auc
 from graphveil.codes.tables import link_table, pair_table, unordered
 from graphveil.errors import GraphveilError
 from graphveil.models.student import Student
-from graphveil.training.distil import Lesson, _codes_within, _mixture, _predict, link_limit
+from graphveil.training.distil import Lesson, Taught, _codes_within, _predict, link_limit
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,10 @@ def lesson() -> Lesson:
 def student() -> Student:
     torch.manual_seed(0)
     return Student(4, 4, 3).eval()
+
+
+def _mixture(lesson: Lesson, student: Student) -> Tensor:
+    return Taught(lesson, student)._mixture
 
 
 def test_the_encoders_predictions_have_their_weight(lesson: Lesson, student: Student) -> None:

@@ -1,6 +1,7 @@
 """Many runs as one batch are what they are one by one."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,8 @@ import graphveil as gv
 from graphveil.data import UNKNOWN
 from graphveil.models.encoders import GCN
 from graphveil.models.stack import is_batched
+from graphveil.models.student import Student
+from graphveil.training import distil
 from graphveil.training.adversarial import Adversarial
 from graphveil.training.loop import Training
 from graphveil.veil import Fitting
@@ -88,6 +91,41 @@ def test_every_head_can_be_stacked(
     for one, many, split in zip(alone, together, splits, strict=True):
         assert distance(one.encode(small, split), many.encode(small, split)) < 1e-3, "before the grid"
         assert one.score(small, split).utility == pytest.approx(many.score(small, split).utility, abs=0.01)
+
+
+@pytest.mark.parametrize("secrets", ["links", ["links", "group"]])
+def test_tradeoffs_of_one_seed_share_their_teachers(
+    small: Data, quick: gv.Recipe, secrets: str | list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each veil has the result that it has alone, and as many students are trained as there are different ones."""
+    grouped = small.clone()
+    grouped["group"] = torch.arange(150) % 2
+    split = gv.Split.proportional(grouped, 0)
+    quick = quick.but(teachers=2, head="linear")
+    students: list[Student] = []
+    train = distil._train_student
+
+    def count(*arguments: Any) -> Student:
+        students.append(train(*arguments))
+        return students[-1]
+
+    monkeypatch.setattr(distil, "_train_student", count)
+
+    def make() -> list[gv.Veil]:
+        return [
+            gv.Veil(utility="labels", secret=secrets, recipe=quick, seed=3, tradeoff=tradeoff, device="cpu")
+            for tradeoff in TRADEOFFS
+        ]
+
+    fitting = Fitting(make(), grouped, [split] * 3)
+    assert len(fitting.training.records) == quick.teachers
+    alone, together = both_ways(grouped, [split] * 3, make)
+    for one, other in zip(alone, together, strict=True):
+        assert torch.equal(one.transform(grouped, split), other.transform(grouped, split))
+        assert one.score(grouped, split) == other.score(grouped, split)
+    each = 1 + distil.FOLDS
+    expected_alone, expected_together = 1 + 2 * each, each if secrets == "links" else 1 + 2 * each
+    assert len(students) == expected_alone + expected_together
 
 
 def test_each_run_stops_by_itself(small: Data, splits: list[gv.Split], quick: gv.Recipe) -> None:

@@ -27,6 +27,7 @@ links, the loss of the students includes the information about them.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -90,52 +91,53 @@ class Lesson:
     seed: int
 
 
-@dataclass(frozen=True, eq=False)
-class Distilled:
-    """The result of distillation, on the CPU.
-
-    Args:
-        student: Predicts the classes of later nodes.
-        codes: (n,), the codes of the nodes of this graph.
-    """
-
-    student: Student
-    codes: Tensor
-
-
-def distil(lesson: Lesson, links: Tensor, tradeoff: float, uniform: Tensor) -> Distilled:
-    """Compute codes for a run that keeps classes and hides links.
+class Taught:
+    """The students of a lesson. They do not depend on the limit for links, so several trade-offs share them.
 
     Args:
         lesson: The training data.
-        links: The links to hide, (2, links).
-        tradeoff: lambda.
-        uniform: (n,), numbers in [0, 1) that the codes are sampled by.
+        student: Predicts the classes of later nodes.
     """
-    p = lesson.p
-    student = _train_student(lesson, torch.arange(len(p), device=p.device), "all")
-    if tradeoff == 1:
-        codes = p.argmax(dim=-1)
-    else:
-        kept = p if lesson.structural else _mixture(lesson, student)
-        limit = link_limit(p, lesson.y, links, tradeoff)
-        codes = _codes_within(limit, lesson.link_weight, kept, p, links, uniform)
-    return Distilled(student.cpu(), codes.cpu())
+
+    def __init__(self, lesson: Lesson, student: Student) -> None:
+        self.lesson, self.student = lesson, student
+
+    def codes(self, links: Tensor, tradeoff: float, uniform: Tensor) -> Tensor:
+        """Return the codes of the nodes of this graph, (n,).
+
+        Args:
+            links: The links to hide, (2, links).
+            tradeoff: lambda.
+            uniform: (n,), numbers in [0, 1) that the codes are sampled by.
+        """
+        lesson = self.lesson
+        if tradeoff == 1:
+            return lesson.p.argmax(dim=-1)
+        limit = link_limit(lesson.p, lesson.y, links, tradeoff)
+        return _codes_within(limit, lesson.link_weight, self._mixture, lesson.p, links, uniform)
+
+    @cached_property
+    def _mixture(self) -> Tensor:
+        """The predictions to keep: the student's mixed with cross-fitted ones and with the encoder's, (n, C).
+
+        Only students hide other classes, so the encoder's predictions are left out if there are any to hide.
+        """
+        lesson = self.lesson
+        if lesson.structural:
+            return lesson.p
+        crossfitted = torch.empty_like(lesson.p)
+        fold = torch.randint(FOLDS, (len(lesson.p),), generator=generator(lesson.seed, "distil", "folds"))
+        fold = fold.to(lesson.p.device)
+        for number in range(FOLDS):
+            learned, held = (fold != number).nonzero().flatten(), (fold == number).nonzero().flatten()
+            crossfitted[held] = _predict(_train_student(lesson, learned, number), lesson.x)[held]
+        of_students = torch.lerp(_predict(self.student, lesson.x), crossfitted, lesson.crossfit)
+        return of_students if lesson.secrets else torch.lerp(of_students, lesson.p, lesson.teacher_weight)
 
 
-def _mixture(lesson: Lesson, student: Student) -> Tensor:
-    """The predictions of a student mixed with cross-fitted ones and with the encoder's, (n, C).
-
-    Only students hide other classes, so the encoder's predictions are left out if there are any to hide.
-    """
-    crossfitted = torch.empty_like(lesson.p)
-    fold = torch.randint(FOLDS, (len(lesson.p),), generator=generator(lesson.seed, "distil", "folds"))
-    fold = fold.to(lesson.p.device)
-    for number in range(FOLDS):
-        learned, held = (fold != number).nonzero().flatten(), (fold == number).nonzero().flatten()
-        crossfitted[held] = _predict(_train_student(lesson, learned, number), lesson.x)[held]
-    of_students = torch.lerp(_predict(student, lesson.x), crossfitted, lesson.crossfit)
-    return of_students if lesson.secrets else torch.lerp(of_students, lesson.p, lesson.teacher_weight)
+def teach(lesson: Lesson) -> Taught:
+    """Train the student of a lesson; those of the folds are trained when they are needed."""
+    return Taught(lesson, _train_student(lesson, torch.arange(len(lesson.p), device=lesson.p.device), "all"))
 
 
 def link_limit(p: Tensor, y: Tensor, links: Tensor, tradeoff: float) -> float:

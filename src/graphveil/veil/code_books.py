@@ -4,8 +4,10 @@ Where links are kept, the codes of the encoder are merged until the limit holds.
 predicted classes, mostly of students that see features only; see `graphveil.training.distil`.
 """
 
+import copy
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,7 +24,7 @@ from graphveil.randomness import hashed_names, uniform_by_name
 from graphveil.target import without_links
 from graphveil.training.book import make_book
 from graphveil.training.counts import allowed_gain, hidden_counts
-from graphveil.training.distil import Lesson, distil
+from graphveil.training.distil import Lesson, teach
 from graphveil.training.inputs import adjacency, features, pick_device
 from graphveil.training.loop import Problem
 from graphveil.training.prediction import calibration, secret_classes
@@ -49,14 +51,21 @@ def merged_book(veil: "Veil", graph: Data, split: Split, drawn: Sequence[Tensor]
     return CodeBook.of(book.merged, book.rows, book.signs, node_names(graph), book.merged[codes])
 
 
-def distilled_book(veil: "Veil", graph: Data, split: Split, probabilities: Tensor) -> CodeBook:
-    """The classes that the encoders and the students they teach predict, changed until the limit for links holds.
+def add_distilled_books(veils: Sequence["Veil"], graph: Data, split: Split, probabilities: Tensor) -> None:
+    """Add a student and a code book to veils with the same teachers.
+
+    Codes are the classes that the teachers and students predict, changed until the limit for links holds. Students are
+    trained once for all veils, unless other secrets are hidden besides the links: their weight depends on the
+    trade-off.
 
     Args:
+        veils: veils that differ only in trade-off; their encoders have the same weights.
+        graph: the graph of all of them.
+        split: the split of all of them.
         probabilities: mean of the teachers, not yet calibrated, (num_nodes, classes).
     """
-    device = pick_device(veil.device)
-    utility = class_utility(veil.utility, graph, [split], device)
+    first, device = veils[0], pick_device(veils[0].device)
+    utility = class_utility(first.utility, graph, [split], device)
     logits = probabilities.clamp_min(1e-30).log()
     y = torch.full((graph.x.size(0),), UNKNOWN, device=device)
     for part in (utility.train_examples, utility.val):
@@ -64,24 +73,28 @@ def distilled_book(veil: "Veil", graph: Data, split: Split, probabilities: Tenso
     lesson = Lesson(
         p=(logits / calibration(logits[utility.val.index], utility.val.y)).softmax(dim=-1),
         y=y,
-        x=features(graph, [split], veil.scaling_, device),
-        in_channels=veil.in_channels_,
+        x=features(graph, [split], first.scaling_, device),
+        in_channels=first.in_channels_,
         structural=is_structural(graph),
-        secrets=_other_secrets(veil, graph, split),
-        weight=veil.recipe.secret_weight * (1 - veil.tradeoff) / max(veil.tradeoff, 1e-12),
-        link_weight=veil.recipe.link_weight,
-        crossfit=veil.recipe.crossfit,
-        teacher_weight=veil.recipe.teacher_weight,
-        channels=veil.recipe.student_channels,
-        seed=veil.seed,
+        secrets=_other_secrets(first, graph, split),
+        weight=_secret_weight(first),
+        link_weight=first.recipe.link_weight,
+        crossfit=first.recipe.crossfit,
+        teacher_weight=first.recipe.teacher_weight,
+        channels=first.recipe.student_channels,
+        seed=first.seed,
     )
-    uniform = uniform_by_name(_key(veil), node_ids(graph).cast(pa.string()).to_pylist())
+    uniform = uniform_by_name(_key(first), node_ids(graph).cast(pa.string()).to_pylist()).to(device)
     links = split.message_pairs.to(device)
-    with veil.repeatable():
-        distilled = distil(lesson, links, veil.tradeoff, uniform.to(device))
-    veil.modules_["student"] = distilled.student
-    numbers, signs = torch.arange(utility.num_classes), torch.ones(utility.num_classes)
-    return CodeBook.of(numbers, torch.eye(len(numbers)), signs, node_names(graph), distilled.codes)
+    numbers, signs, names = torch.arange(utility.num_classes), torch.ones(utility.num_classes), node_names(graph)
+    with first.repeatable():
+        taught = teach(lesson)
+        for veil in veils:
+            if lesson.secrets and veil is not first:
+                taught = teach(replace(lesson, weight=_secret_weight(veil)))
+            codes = taught.codes(links, veil.tradeoff, uniform).cpu()
+            veil.modules_["student"] = copy.deepcopy(taught.student).cpu()
+            veil.modules_["book"] = CodeBook.of(numbers, torch.eye(len(numbers)), signs, names, codes)
 
 
 def class_probabilities(veil: "Veil", graph: Data, split: Split) -> Tensor:
@@ -110,6 +123,11 @@ def _other_secrets(veil: "Veil", graph: Data, split: Split) -> list[Tensor]:
         tradeoff=torch.tensor(veil.tradeoff, dtype=torch.float64, device=device),
     )
     return [classes.shares for classes in secret_classes(problem, veil.in_channels_, [veil.seed])]
+
+
+def _secret_weight(veil: "Veil") -> float:
+    """The weight of the information about secrets beside the links, relative to the utility."""
+    return veil.recipe.secret_weight * (1 - veil.tradeoff) / max(veil.tradeoff, 1e-12)
 
 
 def _key(veil: "Veil") -> str:

@@ -35,7 +35,7 @@ from graphveil.training.loop import Problem, Training
 from graphveil.training.objectives import CODES
 from graphveil.training.players import Streams
 from graphveil.training.targets import secret_target, utility_target
-from graphveil.veil.code_books import class_probabilities, distilled_book, merged_book
+from graphveil.veil.code_books import add_distilled_books, class_probabilities, merged_book
 from graphveil.veil.modules import build_method, build_modules, check_encoder
 
 if TYPE_CHECKING:
@@ -89,26 +89,29 @@ class Fitting:
         splits: one for each veil.
 
     Attributes:
-        training: the loop; its runs are ordered by veil, and a veil has one run for each teacher.
+        training: the loop; its runs are ordered by veil. Where links are hidden, a veil has one run for each teacher,
+            and veils that differ only in trade-off have the same teachers.
     """
 
     def __init__(self, veils: Sequence["Veil"], graph: Data, splits: Sequence[Split]) -> None:
         for veil, split in zip(veils, splits, strict=True):
             veil.check(graph, split)
         self.veils, self.graph, self.splits = veils, graph, splits
+        self._sharing = _sharing(veils, splits)
         self.training = self._start()
 
     def _start(self) -> Training:
         """The training before its first round."""
         graph = self.graph
-        runs = [(run, split) for veil, split in zip(self.veils, self.splits, strict=True) for run in _runs(veil, graph)]
+        firsts = [numbers[0] for numbers in self._sharing]
+        runs = [(run, self.splits[number]) for number in firsts for run in _runs(self.veils[number], graph)]
         veils, splits = zip(*runs, strict=True)
         first = veils[0]
         device = pick_device(first.device)
         utility = utility_target(first.utility, graph, splits, device)
         secrets = [secret_target(name, graph, splits, first.adversary.knows, device) for name in first.secrets]
         of_secrets = {numbered("adversary", number): secret.num_classes for number, secret in enumerate(secrets)}
-        for veil in veils:
+        for veil in (*self.veils, *veils):  # the runs are teachers, too, which are copies
             veil.in_channels_ = graph.x.size(1)
             veil.scaling_ = applicable_scaling(veil.recipe.scaling, graph)
             veil.classes_ = {"utility": utility.num_classes, **of_secrets}
@@ -172,25 +175,29 @@ class Fitting:
 
     def _runs_of(self, number: int) -> range:
         """The runs of a veil: one, or one for each of its teachers."""
-        each = len(self.training.records) // len(self.veils)
-        return range(number * each, (number + 1) * each)
+        (group,) = (group for group, numbers in enumerate(self._sharing) if number in numbers)
+        each = len(self.training.records) // len(self._sharing)
+        return range(group * each, (group + 1) * each)
 
     def _hand_over(self) -> None:
         """Load the state that validation selected into each veil, and build its code book or its grid."""
-        for number, (veil, split) in enumerate(zip(self.veils, self.splits, strict=True)):
-            first, *_ = runs = self._runs_of(number)
-            self._take_state(veil, first)
-            if veil.objective != CODES:
-                veil.modules_["grid"] = Grid.of(veil.encode(self.graph, split))
+        for numbers in self._sharing:
+            runs, split = self._runs_of(numbers[0]), self.splits[numbers[0]]
+            veils = [self.veils[number] for number in numbers]
+            for veil in veils:
+                self._take_state(veil, runs[0])
+            first = veils[0]
+            if first.objective != CODES:
+                first.modules_["grid"] = Grid.of(first.encode(self.graph, split))
             elif isinstance(self.training.method, Codes):
-                drawn = [known.drawn_of(first) for known in self.training.method.secrets]
-                veil.modules_["book"] = merged_book(veil, self.graph, split, drawn)
+                drawn = [known.drawn_of(runs[0]) for known in self.training.method.secrets]
+                first.modules_["book"] = merged_book(first, self.graph, split, drawn)
             else:  # links are hidden
-                teachers = [copy.copy(veil) for _ in runs]
+                teachers = [copy.copy(first) for _ in runs]
                 for teacher, run in zip(teachers, runs, strict=True):
                     self._take_state(teacher, run)
                 taught = [class_probabilities(teacher, self.graph, split) for teacher in teachers]
-                veil.modules_["book"] = distilled_book(veil, self.graph, split, torch.stack(taught).mean(dim=0))
+                add_distilled_books(veils, self.graph, split, torch.stack(taught).mean(dim=0))
 
     def _take_state(self, veil: "Veil", run: int) -> None:
         """Copy the selected state of one run into a veil."""
@@ -200,6 +207,16 @@ class Fitting:
         record = self.training.records[run]
         veil.history_, veil.best_round_ = record.history, record.best_round
         veil.graph_digest_ = digest(self.graph)
+
+
+def _sharing(veils: Sequence["Veil"], splits: Sequence[Split]) -> list[list[int]]:
+    """Groups of veils that share their runs: where links are hidden, teachers do not depend on the trade-off."""
+    if not veils[0].distils or len(veils) == 1:
+        return [[number] for number in range(len(veils))]
+    groups: dict[tuple[int, str], list[int]] = {}
+    for number, (veil, split) in enumerate(zip(veils, splits, strict=True)):
+        groups.setdefault((veil.seed, split.digest()), []).append(number)
+    return list(groups.values())
 
 
 def _runs(veil: "Veil", graph: Data) -> list["Veil"]:
@@ -241,7 +258,9 @@ def _batches(veils: Sequence["Veil"], graph: Data, splits: Sequence[Split]) -> l
     parts = ("utility", *(numbered("adversary", number) for number in range(len(first.secrets))))
     first.in_channels_, first.classes_ = graph.x.size(1), dict.fromkeys(parts, 2)
     first.code_shape_ = CodeShape(2, 2)  # any shape: only whether the modules can be stacked is of interest
-    if not all(is_batched(module) for module in build_modules(first).values()):
+    modules = build_modules(first)
+    modules.pop("student", None)  # it is trained after the loop
+    if not all(is_batched(module) for module in modules.values()):
         return [[number] for number in range(len(veils))]
     batches: dict[tuple[int, ...], list[int]] = {}
     for number, split in enumerate(splits):
