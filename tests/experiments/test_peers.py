@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import torch
 from scipy.stats import norm
-from torch.nn import functional as F  # noqa: N812 - its usual name
 from torch_geometric.data import Data
 
 import graphveil as gv
@@ -23,6 +22,7 @@ from graphveil.experiments.cells import Cell, read_result
 from graphveil.experiments.peers import PEERS, Task, keep_probability, missing_extra, randomised_response, release
 from graphveil.experiments.reproduce import Selection, cells, run_cell, run_experiment, select
 from graphveil.experiments.spec import Experiment, load_experiment, parse
+from graphveil.models.grid import Grid
 from graphveil.reporting import report
 from graphveil.reporting.parts import MISSING
 from tests.experiments.made import made_up, write_result
@@ -75,11 +75,13 @@ def test_noisy_aggregation_is_above_chance_on_cora_and_repeats() -> None:
     first = release("gap", graph, split, 8, 100, Task(rounds=60))
     assert first.z.shape == (2708, 7)
     assert first.z.dtype == torch.float32
-    assert first.z.sum(dim=1).allclose(torch.ones(2708))
+    assert first.z.sum(dim=1).allclose(torch.ones(2708), atol=0.1)  # rounded
+    assert first.z.equal(Grid.of(first.z)(first.z))
     assert first.score.utility > first.score.utility_chance + 0.1
     again = release("gap-class", graph, split, 8, 100, Task(rounds=60))
-    assert again.z.equal(F.one_hot(first.z.argmax(dim=1), 7).float())
-    assert again.score == first.score
+    assert (again.z.argmax(dim=1) == first.z.argmax(dim=1)).float().mean() > 0.95  # rounding makes some classes equal
+    assert again.z.sum(dim=1).eq(1).all()
+    assert again.z.unique().tolist() == [0, 1]
 
 
 # ----- randomised response --------------------------------------------------------------------------------------------

@@ -23,6 +23,12 @@ def test_a_limit_holds_for_what_may_be_used_and_each_code_has_five_nodes(planted
     assert z.equal(trained.book.rows[codes])
 
 
+def test_a_tradeoff_of_0_keeps_nothing(planted: Data, parts: gv.Split, quick: gv.Recipe) -> None:
+    veil = gv.Veil(tradeoff=0.0, objective="codes", recipe=quick, seed=1, device="cpu").fit(planted, parts)
+    assert len(veil.transform(planted, parts).unique(dim=0)) == 1
+    assert veil.score(planted, parts).utility == 0.5
+
+
 def test_a_node_keeps_its_code_when_the_graph_is_embedded_again(planted: Data, parts: gv.Split) -> None:
     trained = veil().fit(planted, parts)
     assert trained.codes(planted).equal(trained.codes(planted, parts)), "along all links as along some"

@@ -25,6 +25,7 @@ from torch_geometric.data import Data
 from graphveil.data import Split, node_classes
 from graphveil.experiments.aggregation import Aggregation, noisy_classes
 from graphveil.models.codes import CodeBook
+from graphveil.models.grid import STEPS, Grid
 from graphveil.randomness import generator
 from graphveil.training.objectives import CODES
 from graphveil.training.recipes import default_recipe
@@ -141,11 +142,13 @@ def randomised_response(classes: Tensor, num_classes: int, epsilon: float, seed:
 
 
 def _gap(graph: Data, split: Split, epsilon: float, seed: int, task: Task) -> Tensor:
-    return noisy_classes(graph, split, epsilon, seed, task.utility, _aggregation(task))
+    probabilities = noisy_classes(graph, split, epsilon, seed, task.utility, _aggregation(task))
+    rounded: Tensor = Grid.of(probabilities)(probabilities)  # as in our releases
+    return rounded
 
 
 def _gap_class(graph: Data, split: Split, epsilon: float, seed: int, task: Task) -> Tensor:
-    probabilities = _gap(graph, split, epsilon, seed, task)
+    probabilities = noisy_classes(graph, split, epsilon, seed, task.utility, _aggregation(task))
     return F.one_hot(probabilities.argmax(dim=-1), probabilities.size(1)).float()
 
 
@@ -171,7 +174,7 @@ def _unprotected(seed: int, task: Task) -> Veil:
 RR_ENCODER = "gcn"
 ACCOUNTANT = "dp_accounting"
 PEERS: Mapping[str, Peer] = {
-    "gap": Peer("mlp", _gap, lambda _, task: asdict(_aggregation(task)), ACCOUNTANT),
+    "gap": Peer("mlp", _gap, lambda _, task: asdict(_aggregation(task)) | {"grid": STEPS}, ACCOUNTANT),
     "gap-class": Peer("mlp", _gap_class, lambda _, task: asdict(_aggregation(task)), ACCOUNTANT),
     "rr": Peer(RR_ENCODER, _rr, lambda seed, task: _unprotected(seed, task).config()),
 }

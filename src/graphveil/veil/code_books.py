@@ -42,6 +42,8 @@ def merged_book(veil: "Veil", graph: Data, split: Split, drawn: Sequence[Tensor]
     """
     cpu, shape = torch.device("cpu"), veil.code_shape_
     codes, pairs = hard_codes(veil.encode(graph, split), shape), veil.modules_.pop("pairs")
+    if veil.tradeoff == 0:  # codes that reveal no class may still reveal links, and at 0 nothing is kept
+        codes = torch.zeros_like(codes)
     utility = utility_target(veil.utility, graph, [split], cpu)
     targets = [class_secret(name, graph, [split], veil.adversary.knows, cpu) for name in veil.secrets]
     hidden = [hidden_counts(codes, *one, shape.codes) for one in zip(targets, drawn, strict=True)]
