@@ -140,6 +140,7 @@ def _audit_metrics(found: AuditRecord) -> dict[str, dict[int, float]]:
         "strongest_low": best.low,
         "strongest_high": best.high,
         "chance": found.chance,
+        "leak_size": found.scale.size,
         "information": found.mutual_information.lower_bound.value,
     }
     values |= {name: found.further[name].value for name in FURTHER if name in found.further}

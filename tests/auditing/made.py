@@ -83,3 +83,8 @@ def leak_in_one_group(others: int) -> Audit:
     if others:
         parts.append(Partition("column", "other", [str(value) for value in range(others)], np.arange(1500) % others))
     return Audit(secret, [finding], {}, context=USEFUL, partitions=parts)
+
+
+def sentences(audit: Audit) -> list[str]:
+    """The reasons of the verdict."""
+    return [reason.sentence for reason in audit.reasons]

@@ -21,6 +21,7 @@ from graphveil.auditing.secret import LinkSecret, NodeSecret, link_secret, node_
 from graphveil.auditing.tasks import Task
 from graphveil.codes import ClassCertificate, LinkCertificate
 from graphveil.codes.tables import Integers
+from tests.auditing.made import sentences
 
 CODES = 200
 USEFUL = Context(utility=Utility("links", 0.9, 0.5, 1000))
@@ -186,7 +187,7 @@ def test_certificate_and_panel_show_a_planted_leak(town: Data, town_split: gv.Sp
     on_test = float((side == town.coin.numpy())[audit.secret.test.index].mean())
     assert table.headline.value == pytest.approx(on_test, abs=1e-12)
     assert audit.limits["accuracy"] == pytest.approx(on_test, abs=1e-12)
-    assert audit.verdict == "leaks"
+    assert audit.verdict == "unprotected"
     written = audit.to_dict()
     assert written["certificate"]["sentence"] == audit.certificate.sentence
     assert written["certificate"]["rows"][0] == ["this release", *audit.certificate.rows[0][1:]]
@@ -279,8 +280,8 @@ def test_a_code_that_is_the_secret_xor_a_feature(town: Data, town_split: gv.Spli
     assert audit.strongest.headline.low < secret.chance
     assert audit.excess_with_features is not None
     assert audit.excess_with_features.low > 0.4
-    assert audit.verdict == "leaks"
-    assert any("points to the features" in sentence for sentence in audit.leak_reasons)
+    assert audit.verdict == "unprotected"
+    assert any("points for attackers with the features" in sentence for sentence in sentences(audit))
     written = audit.to_dict()["with_features"]
     assert set(written) == {"attack", "metric", "chance", "value", "ci", "excess"}
     assert written["value"] > 0.95
@@ -299,7 +300,7 @@ def test_noise_adds_nothing_to_the_features(town: Data, town_split: gv.Split) ->
         assert audit.excess_with_features is not None
         assert audit.excess_with_features.covers(0.0)
         assert audit.excess_with_features.half < 0.04
-        assert not any("points to the features" in sentence for sentence in audit.leak_reasons)
+        assert not any("points for attackers with the features" in sentence for sentence in sentences(audit))
 
 
 def test_true_classes_and_features_are_a_control_of_links(town: Data, town_split: gv.Split) -> None:

@@ -38,7 +38,7 @@ from graphveil.auditing.secret import node_secret
 from graphveil.data import UNKNOWN
 from graphveil.errors import GraphveilError
 from graphveil.formats import Interval
-from tests.auditing.made import USEFUL, answers, leak_in_one_group, secret_of
+from tests.auditing.made import USEFUL, answers, leak_in_one_group, secret_of, sentences
 
 ARTS = ["art", "law"]
 ALLOWED = 400 * 0.025 + 2 * np.sqrt(400 * 0.025 * 0.975)
@@ -178,12 +178,12 @@ def test_the_worst_group_has_the_highest_lower_bound_above_its_reference() -> No
 def test_the_worst_group_shows_a_leak_that_the_headline_hides() -> None:
     audit = leak_in_one_group(0)
     assert audit.strongest.headline.low < audit.secret.chance, "the headline is at chance"
-    assert Audit(audit.secret, audit.findings, {}, context=USEFUL).leak_reasons == ()
+    assert Audit(audit.secret, audit.findings, {}, context=USEFUL).reasons == ()
     assert audit.worst_group is not None
     assert (audit.worst_group.label, audit.worst_group.examples) == ("school = xyz", 40)
     assert audit.worst_group.estimate == clopper_pearson(40, 40, 0.025 / 2)
     assert audit.verdict == "leaks"
-    (sentence,) = audit.leak_reasons
+    (sentence,) = sentences(audit)
     assert sentence.startswith("a: accuracy 100.0 [89.6, 100.0] in the worst of 2 groups (by a column) is above")
     assert "xyz" not in sentence, "the card of a release quotes it"
     assert "school" not in sentence
@@ -336,7 +336,7 @@ def test_an_audit_by_a_column(town: Data, town_split: gv.Split) -> None:
     assert audit.worst_group.label == "school = class 4"
     assert audit.worst_group.margin is not None
     assert audit.worst_group.margin > 0.1
-    assert any("in the worst of 15 groups (by a column)" in sentence for sentence in audit.leak_reasons)
+    assert any("in the worst of 15 groups (by a column)" in sentence for sentence in sentences(audit))
 
 
 def test_an_unknown_column_raises_an_error_with_the_available_ones(town: Data, town_split: gv.Split) -> None:

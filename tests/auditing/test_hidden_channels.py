@@ -84,7 +84,7 @@ def test_a_coin_hidden_in_a_file_is_found(plant: Plant, town: Data, town_split: 
     audit = gv.audit(z, town, town_split, "coin", attacks="quick")
     assert audit.strongest.attack in (NAME, "ensemble")
     assert audit.strongest.headline.value > 0.95
-    assert audit.verdict == "leaks"
+    assert audit.verdict == "unprotected"
 
 
 def test_weak_channels_of_many_columns_are_combined(town: Data, town_split: gv.Split) -> None:
@@ -120,7 +120,7 @@ def test_links_hidden_in_last_bits_are_found(town: Data, town_split: gv.Split) -
     others = [finding.headline.value for name, finding in by_name.items() if name not in (NAME, "ensemble")]
     assert by_name[NAME].headline.low > 0.6
     assert max(others) < 0.56, "attacks on the values find nothing"
-    assert audit.verdict == "leaks"
+    assert audit.verdict == "unprotected"
 
 
 def test_channels_by_hand() -> None:

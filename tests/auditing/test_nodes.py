@@ -41,7 +41,7 @@ def test_a_nonlinear_secret_is_found_but_not_by_a_linear_attack(
     assert audit.strongest.headline.value > 0.95
     linear = next(finding for finding in audit.findings if finding.attack == "logistic regression, all")
     assert linear.headline.value < 0.65
-    assert audit.verdict == "leaks"
+    assert audit.verdict == "unprotected"
     assert audit.with_features is not None
     assert audit.excess_with_features is not None
     assert audit.excess_with_features.low > 0.3, "z holds the coin and the features do not"

@@ -35,7 +35,7 @@ def test_attackers_with_the_public_graph_are_reported_apart(secret: NodeSecret) 
     assert audit.with_graph is graph
     assert audit.to_dict()["with_public_graph"]["excess"]["value"] == pytest.approx(0.05, abs=2e-3)
     assert audit.verdict == "leaks", "z adds five points to the public graph"
-    assert [sentence.split(":")[0] for sentence in audit.leak_reasons] == ["gnn"]
+    assert [reason.sentence.split(":")[0] for reason in audit.reasons] == ["gnn"]
 
 
 def test_the_ensemble_is_chosen_within_a_standard_error(secret: NodeSecret) -> None:

@@ -9,8 +9,9 @@ from tests.auditing.made import leak_in_one_group
 def test_the_worst_group_on_the_terminal_and_in_the_file() -> None:
     audit = leak_in_one_group(0)
     names = [name for name, _ in rows(audit)]
-    assert names[:3] == ["strongest attack", "upper bound over all attacks", "worst group"]
-    line = rows(audit)[2][1]
+    assert names[:3] == ["strongest attack", "size of the leak", "upper bound over all attacks"]
+    assert names[3:5] == ["utility", "worst group"]
+    line = rows(audit)[4][1]
     assert line.startswith("school = xyz: accuracy 100.0 [89.6, 100.0], chance ")
     assert line.endswith("40 test nodes, interval corrected for 2 groups")
     written = audit.to_dict()

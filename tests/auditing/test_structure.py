@@ -19,6 +19,7 @@ from graphveil.auditing.secret import LinkSecret, link_secret, node_secret
 from graphveil.auditing.show import as_text
 from graphveil.auditing.tasks import run
 from graphveil.errors import GraphveilError
+from tests.auditing.made import sentences
 
 KEEPS_LINKS = Context(utility=Utility("links", 0.9, 0.5, 1000))
 KEEPS_LABELS = Context(utility=Utility("labels", 0.9, 0.3, 1000))
@@ -79,7 +80,7 @@ def audited(z: Rows, secret: LinkSecret) -> Audit:
 
 
 def reasons_beside_links(audit: Audit) -> list[str]:
-    return [sentence for sentence in audit.leak_reasons if "points to the known links" in sentence]
+    return [sentence for sentence in sentences(audit) if "points for attackers with the known links" in sentence]
 
 
 # ----- rows -----------------------------------------------------------------------------------------------------------
@@ -226,10 +227,10 @@ def test_planted_links_add_to_the_known_links(random_graph: tuple[Data, gv.Split
     assert audit.excess_with_links is not None
     assert audit.excess_with_links.low > 0.2
     (sentence,) = reasons_beside_links(audit)
-    assert sentence.endswith(f"z adds {signed(audit.excess_with_links)} points to the known links")
+    assert sentence.endswith(f"z adds {signed(audit.excess_with_links)} points for attackers with the known links")
     (sentence,) = reasons_beside_links(replace(audit, context=KEEPS_LABELS))
     assert audit.links_excess_over_classes is not None
-    assert sentence.endswith(f", {signed(audit.links_excess_over_classes)} points compared with the true classes")
+    assert sentence.endswith(f", {signed(audit.links_excess_over_classes)} points more than the true classes")
     written = audit.to_dict()["with_links"]
     assert set(written) == {"attack", "metric", "chance", "value", "ci", "excess"}
     assert written["excess"]["value"] == audit.excess_with_links.value
@@ -265,7 +266,7 @@ def test_attackers_with_the_known_links_are_reported_apart(town: Data, town_spli
     audit = Audit(secret, [on_z, held], {KNOWN_LINKS: [alone]}, context=KEEPS_LINKS, limits={"auc": 0.6})
     assert audit.strongest is on_z
     assert audit.with_links is held
-    assert audit.leak_reasons == ()
+    assert audit.reasons == ()
     assert "attack above certificate" not in {flag.name for flag in audit.flags}
 
 

@@ -86,13 +86,16 @@ def audit() -> dict[str, Any]:
     group |= READ | {"reference": 0.3, "compared_with": "chance level"}
     plane = {"x": [0.0, 1.0], "y": [2.0, 3.0]}
     return {
-        "schema": "graphveil/audit/5",
+        "schema": "graphveil/audit/6",
         "origin": {"panel": "full", "seed": 0, "split": "def", "embeddings": "jkl", "graphveil": "0.1.0"},
         "secret": "labels",
         "verdict": "leaks",
-        "leak_reasons": ["MLP, all: accuracy 40.0 [30.0, 50.0] is above 30.0"],
+        "reasons": [{"sentence": "MLP, all: accuracy 40.0 [30.0, 50.0] is above its reference, 30.0", "size": 0.2}],
         "chance": 0.3,
         "strongest": READ | {"attack": "MLP, all", "metric": "accuracy", "upper": 0.55},
+        "scale": {"reference": 0.3, "compared_with": "chance level", "unprotected": 0.8, "size": 0.2}
+        | {"ci": [0.0, 0.4], "certified": 0.5},
+        "utility": {"name": "links", "value": 0.8, "chance": 0.5, "unprotected": 0.9},
         "worst_group": group,
         "certificate": certificate(),
         "certificate_on_test": {"accuracy": 0.5},

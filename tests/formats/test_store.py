@@ -110,7 +110,7 @@ def test_a_folder_and_bytes_are_refused(tmp_path: Path) -> None:
         ({"chance": 10**400}, "chance: number out of range"),
         ({"verdict": "fine"}, "verdict has the unknown value 'fine'"),
         ({"verdict": "a\n - at `$.b`"}, r"verdict has the unknown value 'a\n - at `$.b`'"),
-        ({"leak_reasons": ["a", 7]}, "leak_reasons[1]: expected a text, got a whole number"),
+        ({"dropped": ["a", 7]}, "dropped[1]: expected a text, got a whole number"),
         ({"map": []}, "map: expected an object or null, got a list"),
         ({"certificate": {}}, "certificate.kind is missing"),
         ({"certificate": {"kind": "other"}}, "certificate.kind has the unknown value 'other'"),

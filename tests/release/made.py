@@ -28,7 +28,7 @@ CLASSES = {
 }
 READING = ReadOptions(label="guild", attributes=["tribe"])
 SECRETS = ["tribe", "links"]
-PROTECTED: dict[str, Any] = {"verdict": "protected", "leak_reasons": [], "flags": [], "origin": {"panel": "full"}}
+PROTECTED: dict[str, Any] = {"verdict": "protected", "reasons": [], "flags": [], "origin": {"panel": "full"}}
 """The fields of an audit by the full panel that found nothing, for `change`."""
 CODES = np.random.default_rng(1).integers(0, 6, NODES)
 """Codes that are unrelated to everything, for a run of codes."""

@@ -102,7 +102,7 @@ def test_a_name_with_markup_is_escaped(name: str, evidence: Evidence) -> None:
             attack=name,
             flags=[(name, name)],
             attacks=[AttackResult(name, audit.interval)],
-            leak_reasons=[name],
+            reasons=[name],
         )
         return card(replace(evidence, record=record, audits={name: named}, objections=[name]), ["npy"], True)
 
@@ -128,11 +128,11 @@ def test_the_card_has_the_results_of_the_audit(evidence: Evidence) -> None:
             AttackResult("a kernel machine", Interval(0.671, (0.561, 0.764))),
             AttackResult("a tree", Interval(0.5, (0.4, 0.6))),
         ],
-        leak_reasons=["a kernel machine: accuracy 67.1 [56.1, 76.4] is above 55.0"],
+        reasons=["a kernel machine: accuracy 67.1 [56.1, 76.4] is above its reference, 55.0"],
     )
     text = card(replace(evidence, audits={"tribe": leaking, "links": None}), ["npy"], pseudonymous=False)
     for line in (
-        f"**The embeddings leak tribe.** Evidence: {escaped(leaking.leak_reasons[0])}.",
+        f"**The embeddings reveal more than traces of tribe.** Evidence: {escaped(leaking.reasons[0])}.",
         "| strongest attack: a kernel machine | 67.1 % [56.1, 76.4] | 55.0 % |",
         "| worst of 7 groups, by class (TPR - FPR, 41 test examples; interval corrected for all groups)"
         " | 31.2 % [10.1, 50.0] | 0.0 % |",

@@ -27,12 +27,12 @@ def test_the_limit_is_compared_with_the_certificate_and_not_with_attacks(coded: 
         with pytest.raises(GraphveilError) as refused:
             release(coded, tmp_path / "other", max_leak=limits(str(limit)))
         assert re.findall(r"the certificate of 'tribe' allows an? ([a-z ]+) of 0\.", str(refused.value)) == bounds
-        assert "says leaks" not in str(refused.value)
+        assert "the verdict" not in str(refused.value)
 
 
 def test_without_a_limit_the_verdict_decides(coded: Path, tmp_path: Path) -> None:
     change(coded / "audit.json", **LEAKS)
-    with pytest.raises(GraphveilError, match="the audit of 'tribe' says leaks"):
+    with pytest.raises(GraphveilError, match="the verdict of the audit of 'tribe' is leaks"):
         release(coded, tmp_path / "out")
 
 
@@ -41,6 +41,23 @@ def test_without_a_certificate_the_intervals_decide(coded: Path, tmp_path: Path)
     change(coded / "audit.json", certificate=None, attacks=[], strongest=best)
     with pytest.raises(GraphveilError, match=r"up to 0\.600 .97\.5 % upper bound over all attacks on z alone"):
         release(coded, tmp_path / "out", max_leak=limits("0.59"))
+
+
+def test_too_few_examples_are_no_objection_to_an_interval_within_the_limit(coded: Path, tmp_path: Path) -> None:
+    few = {"name": "too few examples", "sentence": "one class has 12 test examples"}
+    best, wide = {"value": 0.5, "ci": [0.4, 0.6], "upper": 0.62}, {"value": 0.5, "ci": [0.4, 0.6]}
+    change(
+        coded / "audit.json",
+        certificate=None,
+        attacks=[],
+        strongest=best,
+        balanced=wide,
+        verdict="flagged",
+        flags=[few],
+    )
+    assert release(coded, tmp_path / "out", max_leak=limits("0.63")).objections == ()
+    with pytest.raises(GraphveilError, match="is flagged: too few examples"):
+        release(coded, tmp_path / "other", max_leak=limits("0.61"))
 
 
 def test_too_few_examples_are_no_objection_to_a_certificate_within_the_limit(coded: Path, tmp_path: Path) -> None:

@@ -245,15 +245,17 @@ def test_an_objection_refuses_the_export_or_is_on_the_card(
 
 LEAKS: dict[str, Any] = {
     "verdict": "leaks",
-    "leak_reasons": ["boosted trees, all: accuracy 89.3 [86.0, 92.0] is above 51.0"],
+    "reasons": [
+        {"sentence": "boosted trees, all: accuracy 89.3 [86.0, 92.0] is above its reference, 51.0", "size": 0.7}
+    ],
     "chance": 0.51,
     "strongest": {"attack": "boosted trees, all", "value": 0.893, "ci": [0.86, 0.92]},
     "balanced": {"value": 0.89, "ci": [0.85, 0.91]},
     "attacks": [],
 }
 LEAK = (
-    "the audit of 'tribe' says leaks: the strongest attack (boosted trees, all) has an accuracy of 89.3 % (chance"
-    " level 51.0 %)"
+    "the verdict of the audit of 'tribe' is leaks: the strongest attack (boosted trees, all) has an accuracy of 89.3 %"
+    " (chance level 51.0 %)"
 )
 
 
@@ -288,7 +290,7 @@ def test_a_leaking_run_above_its_limit_is_refused(run: Path, tmp_path: Path) -> 
         GraphveilError, match=r"has an accuracy of up to 0\.920 .*, above the limit of 0\.919"
     ) as refused:
         release(run, tmp_path / "out", max_leak=Limits.parsed(["tribe=0.919"]))
-    assert "says leaks" not in str(refused.value), "the limit decides instead of the verdict"
+    assert "the verdict" not in str(refused.value), "the limit decides instead of the verdict"
     assert "State the leak you accept" not in str(refused.value), "a limit was given"
     assert not (tmp_path / "out").exists()
 
@@ -300,6 +302,28 @@ def test_a_forced_export_has_the_objection_on_the_card(run: Path, tmp_path: Path
     lines = (made.folder / "CARD.md").read_text().splitlines()
     assert "**This release was forced.** There were objections to it:" in lines
     assert f"- Objection: {LEAK}." in lines
+
+
+@pytest.mark.parametrize(
+    ("verdict", "released", "within_limit"),
+    [
+        ("protected", True, True),
+        ("traces", True, True),
+        ("leaks", False, True),
+        ("unprotected", False, True),
+        ("flagged", False, False),
+    ],
+)
+def test_the_rule_of_a_release(verdict: str, released: bool, within_limit: bool, run: Path, tmp_path: Path) -> None:
+    """Each row of the table in docs/how-to/export-with-a-limit.md."""
+    flags = [{"name": "utility at chance", "sentence": "nothing is kept"}] if verdict == "flagged" else []
+    change(audit_files(run)["tribe"], **LEAKS | {"verdict": verdict, "flags": flags})
+    for words, expected in (([], released), (["tribe=0.92"], within_limit), (["tribe=0.6"], False)):
+        if expected:
+            assert release(run, tmp_path / f"out{words}", max_leak=Limits.parsed(words)).objections == ()
+        else:
+            with pytest.raises(GraphveilError, match="was not exported"):
+                release(run, tmp_path / f"out{words}", max_leak=Limits.parsed(words))
 
 
 def test_a_protected_run_is_exported(run: Path, tmp_path: Path) -> None:
@@ -315,8 +339,16 @@ def test_the_reason_of_the_audit_is_stated_if_the_strongest_attack_is_at_chance(
     """If one in twenty nodes is in the rare class, only the balanced accuracy shows the leak."""
     balanced = "k nearest neighbours, all: balanced accuracy 81.0 [75.0, 86.0] is above 50.0"
     near = {"attack": "logistic regression, all", "value": 0.95, "ci": [0.93, 0.97]}
-    change(audit_files(run)["tribe"], verdict="leaks", chance=0.95, strongest=near, leak_reasons=[balanced])
-    with pytest.raises(GraphveilError, match=re.escape(f"the audit of 'tribe' says leaks: {balanced}. State")):
+    change(
+        audit_files(run)["tribe"],
+        verdict="leaks",
+        chance=0.95,
+        strongest=near,
+        reasons=[{"sentence": balanced, "size": 0.6}],
+    )
+    with pytest.raises(
+        GraphveilError, match=re.escape(f"the verdict of the audit of 'tribe' is leaks: {balanced}. State")
+    ):
         release(run, tmp_path / "out")
 
 
@@ -508,11 +540,15 @@ def test_on_the_command_line(
     change(audit_files(run)["tribe"], **LEAKS)
     code, said, err = graphveil("export", str(run), "--out", str(out), *words)
     assert (code, err) == (0, "")
-    assert f"the embeddings leak tribe: {LEAKS['leak_reasons'][0]}" in said
-    assert "the embeddings leak links" not in said
+    assert f"the embeddings reveal more than traces of tribe: {LEAKS['reasons'][0]['sentence']}" in said
+    assert "traces of links" not in said
     assert files(out) == ["CARD.md", "SHA256SUMS", "embeddings.npy", "embeddings.word2vec.txt", "ids.jsonl"]
     forced = "exported in spite of an objection: "
-    for part in ("boosted trees, all", f"{forced}the audit of 'tribe' says leaks", f"{forced}an attack on 'links'"):
+    for part in (
+        "boosted trees, all",
+        f"{forced}the verdict of the audit of 'tribe' is leaks",
+        f"{forced}an attack on 'links'",
+    ):
         assert part in said
     for name in files(out):
         assert name in said

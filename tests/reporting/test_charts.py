@@ -12,7 +12,7 @@ def test_every_figure_has_a_description_and_a_table(tmp_path: Path) -> None:
     made.write(tmp_path / "audit.json", made.audit())
     report(tmp_path / "audit.json", tmp_path / "a.html")
     report(made.experiments(tmp_path / "all"), tmp_path / "b.html")
-    for name, expected in (("a.html", 2), ("b.html", 3 + 3 + 1 + 6)):
+    for name, expected in (("a.html", 3), ("b.html", 3 + 3 + 1 + 6)):
         figures = parse(tmp_path / name).all("figure")
         assert len(figures) == expected
         for figure in figures:

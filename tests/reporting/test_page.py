@@ -68,8 +68,8 @@ def test_what_may_be_missing_is_shown_as_missing(show: Show, tmp_path: Path) -> 
     audit = made.audit()
     nothing = [name for name, value in audit.items() if value is None]
     nothing += ["worst_group", "certificate", "certificate_on_test", "balanced", "with_public_graph", "with_features"]
-    nothing += ["floor", "joint_adversary", "map"]
-    empty: dict[str, object] = {key: [] for key in ("leak_reasons", "groups", "flags", "notes", "attacks")}
+    nothing += ["floor", "joint_adversary", "map", "utility"]
+    empty: dict[str, object] = {key: [] for key in ("reasons", "groups", "flags", "notes", "attacks")}
     show(audit | dict.fromkeys(nothing) | empty | {"controls": {}})
     whole = made.experiment("table2", variants=["club"])
     rows = [row | dict.fromkeys(("paper", "floor", "finer", "history", "map", "tradeoff")) for row in whole["rows"]]

@@ -12,7 +12,8 @@ from graphveil.runs.folder import CONTROLS, RunFolder
 def test_the_controls_are_made_once(run: Path) -> None:
     graph = gv.load("synthetic")
     split = gv.Split.paper(graph, 3)
-    controls, notes = encoder_controls(RunFolder(run), graph, split)
+    made = encoder_controls(RunFolder(run), graph, split)
+    controls, notes = made.embeddings, made.notes
     assert notes == ()
     assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
     veil = gv.Veil.load(run)
@@ -20,16 +21,20 @@ def test_the_controls_are_made_once(run: Path) -> None:
     assert controls["unprotected encoder"].equal(plain.fit(graph, split).transform(graph, split))
     assert not controls["untrained encoder"].equal(controls["unprotected encoder"])
     before = (run / CONTROLS).stat().st_mtime_ns
-    again, _ = encoder_controls(RunFolder(run), graph, split)
+    kept = encoder_controls(RunFolder(run), graph, split)
+    again = kept.embeddings
     assert (run / CONTROLS).stat().st_mtime_ns == before
     assert again["untrained encoder"].equal(controls["untrained encoder"])
     (run / CONTROLS).write_bytes(b"torn")
-    assert encoder_controls(RunFolder(run), graph, split)[0]["untrained encoder"].equal(controls["untrained encoder"])
+    once_more = encoder_controls(RunFolder(run), graph, split)
+    assert once_more.embeddings["untrained encoder"].equal(controls["untrained encoder"])
+    assert once_more.utility == made.utility
     (run / "run.json").write_text((run / "run.json").read_text() + " ")
     encoder_controls(RunFolder(run), graph, split)
     assert (run / CONTROLS).stat().st_mtime_ns != before, "another run's controls are not this one's"
     (run / "model.safetensors").write_bytes(b"torn")
-    nothing, notes = encoder_controls(RunFolder(run), graph, split)
+    made = encoder_controls(RunFolder(run), graph, split)
+    nothing, notes = made.embeddings, made.notes
     assert nothing == {}
     assert "no control by an encoder" in notes[0]
 

@@ -212,7 +212,8 @@ def test_links_are_not_audited_if_all_were_trained_on(new: int, trained: Path, t
     )
     assert RunFolder(made.folder).record().scores.utility is not None, "the guild is a node attribute"
     graph, split = graph_of(RunFolder(made.folder), RunFolder(made.folder).record())
-    controls, notes = encoder_controls(RunFolder(made.folder), graph, split)
+    found = encoder_controls(RunFolder(made.folder), graph, split)
+    controls, notes = found.embeddings, found.notes
     assert controls == {}
     assert notes[0].startswith(
         "no control by an encoder, which would be trained for links too: too few of them are new"
@@ -305,7 +306,8 @@ def test_kept_links_are_scored_on_new_links(tables: Path, tmp_path: Path) -> Non
     record = RunFolder(made.folder).record()
     assert record.scores == RunFolder(tmp_path / "run").record().scores
     assert record.message_edges == "all"
-    controls, notes = encoder_controls(RunFolder(made.folder), *graph_of(RunFolder(made.folder), record))
+    found = encoder_controls(RunFolder(made.folder), *graph_of(RunFolder(made.folder), record))
+    controls, notes = found.embeddings, found.notes
     assert notes == ()
     assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
     audit_run(made.folder, attacks="quick")
@@ -427,7 +429,8 @@ def test_a_graph_without_a_class_is_scored_and_audited(trained: Path, tmp_path: 
     graph, split = graph_of(RunFolder(made.folder), record)
     assert len({*graph.y.tolist()}) == 2
     assert len(audit_run(made.folder, attacks="quick")) == 2
-    controls, notes = encoder_controls(RunFolder(made.folder), graph, split)
+    found = encoder_controls(RunFolder(made.folder), graph, split)
+    controls, notes = found.embeddings, found.notes
     assert notes == ()
     assert set(controls) == {"untrained encoder", "unprotected encoder", REFITTED}
 

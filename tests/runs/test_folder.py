@@ -75,14 +75,16 @@ def test_a_record_without_a_field_that_is_needed_is_refused(folder: RunFolder, f
 
 
 def test_controls_belong_to_the_run_they_were_trained_for(folder: RunFolder) -> None:
-    assert folder.controls() == {}
-    folder.write_controls({"untrained encoder": torch.ones(150, 2)})
-    assert folder.controls()["untrained encoder"].equal(torch.ones(150, 2))
+    assert folder.controls() == ({}, None)
+    folder.write_controls({"untrained encoder": torch.ones(150, 2)}, 0.875)
+    kept, utility = folder.controls()
+    assert kept["untrained encoder"].equal(torch.ones(150, 2))
+    assert utility == 0.875
     file = folder.path / "run.json"
     file.write_text(file.read_text() + "\n")
-    assert folder.controls() == {}, "of another run.json"
+    assert folder.controls() == ({}, None), "of another run.json"
     (folder.path / "controls.safetensors").write_bytes(b"torn")
-    assert folder.controls() == {}
+    assert folder.controls() == ({}, None)
 
 
 def test_a_second_process_waits_for_the_first(folder: RunFolder) -> None:

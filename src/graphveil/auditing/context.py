@@ -12,12 +12,14 @@ class Utility:
         value: the AUC or accuracy, from 0 to 1.
         chance: the chance level of the same metric.
         examples: the number of test examples.
+        unprotected: the value of the same encoder trained without protection, if known.
     """
 
     name: str
     value: float
     chance: float
     examples: int
+    unprotected: float | None = None
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Context:
         joint: the accuracy or AUC of the joint adversary, which was trained along with the encoder.
         utility: how useful the embeddings are.
         notes: sentences for the readers of the audit.
-        doubts: sentences, each of which is a flag that rules out *protected*.
+        doubts: sentences, each of which is a flag.
     """
 
     joint: float | None = None

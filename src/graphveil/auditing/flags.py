@@ -1,9 +1,10 @@
-"""Flags: what rules out the verdict *protected*, such as collapsed embeddings or too few examples."""
+"""Flags: what rules out the verdicts *protected* and *traces*, such as collapsed embeddings or too few examples."""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphveil.auditing.verdict import TRACES
 from graphveil.formats.audit import Flag
 from graphveil.target import CHANCE_AUC, METRIC_NAMES
 
@@ -51,6 +52,9 @@ def _utility(audit: "Audit") -> list[Flag]:
 
 
 def _too_few_examples(audit: "Audit") -> list[Flag]:
+    certified = audit.scale.certified
+    if certified is not None and certified <= TRACES:
+        return []  # a certificate is exact for any number of examples
     estimates = {"headline": audit.strongest.headline}
     if audit.most_balanced is not None:
         estimates["balanced accuracy"] = audit.most_balanced.balanced

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 import graphveil
 from graphveil.auditing import links, nodes
-from graphveil.auditing.attacks import WITH_FEATURES, Attack, scaled
+from graphveil.auditing.attacks import UNPROTECTED, WITH_FEATURES, Attack, scaled
 from graphveil.auditing.cache import AnswerCache
 from graphveil.auditing.certify import codes_certificate, is_discrete, limits_on_test, row_codes
 from graphveil.auditing.context import Context
@@ -112,7 +112,7 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is give
         ),
         certificate=certificate,
         limits={} if certificate is None else limits_on_test(codes, attacked),
-        map=None if attacks == "quick" else draw(attacked, rows, others.get("unprotected encoder"), seed),
+        map=None if attacks == "quick" else draw(attacked, rows, others.get(UNPROTECTED), seed),
         partitions=partitions(graph, attacked, _matched_by(context) if attacked.target.is_links else secret, by),
     )
 

@@ -14,7 +14,14 @@ import numpy as np
 import safetensors.numpy
 from msgspec.structs import replace
 
-from graphveil.auditing.attacks import CLASSES_AND_FEATURES, CLASSES_AND_LINKS, KNOWN_LINKS, WITH_FEATURES, Need
+from graphveil.auditing.attacks import (
+    CLASSES_AND_FEATURES,
+    CLASSES_AND_LINKS,
+    KNOWN_LINKS,
+    UNPROTECTED,
+    WITH_FEATURES,
+    Need,
+)
 from graphveil.auditing.context import Context
 from graphveil.auditing.finding import Finding, fully_informed, ranked, strongest
 from graphveil.auditing.flags import audit_flags
@@ -23,13 +30,13 @@ from graphveil.auditing.groups import Group, Partition, link_groups, node_groups
 from graphveil.auditing.information import Information, Nats, information, mean_log_likelihood
 from graphveil.auditing.metrics import upper_bound_over_all
 from graphveil.auditing.secret import LinkSecret, NodeSecret, Secret
-from graphveil.auditing.verdict import audit_reasons, audit_verdict
+from graphveil.auditing.verdict import audit_reasons, audit_scale, audit_verdict
 from graphveil.codes import Certificate
 from graphveil.errors import GraphveilError
 from graphveil.files import check_output_file, create_folder, report_write_errors, write_atomically
 from graphveil.formats import Interval
 from graphveil.formats import audit as formats
-from graphveil.formats.audit import AuditRecord, Flag, Further, Map, Origin, Verdict
+from graphveil.formats.audit import AuditRecord, Flag, Further, Map, Origin, Reason, Scale, Verdict
 from graphveil.formats.store import write_sealed
 from graphveil.target import CHANCE_AUC, Target
 
@@ -89,9 +96,7 @@ class Audit:
     @cached_property
     def most_balanced(self) -> Finding | None:
         """The attack with the best balanced accuracy on the validation part; None for a link secret."""
-        if self.secret.target.is_links:
-            return None
-        return max(fully_informed(self.on_z_alone), key=lambda finding: finding.balanced_validation.value)
+        return None if self.secret.target.is_links else _most_balanced(self.on_z_alone)
 
     @property
     def balanced_chance(self) -> float:
@@ -101,9 +106,7 @@ class Audit:
     @cached_property
     def class_matched(self) -> Finding | None:
         """The attack with the best class-matched AUC on the validation part; None for a node secret."""
-        findings = self.on_z_alone
-        values = [(one.matched_validation.value, i) for i, one in enumerate(findings) if one.matched_validation]
-        return findings[max(values)[1]] if values else None
+        return _best_matched(self.on_z_alone)
 
     @property
     def gap(self) -> float | None:
@@ -148,6 +151,23 @@ class Audit:
         """The strongest attack on a control."""
         findings = self.controls.get(name)
         return strongest(findings) if findings else None
+
+    @cached_property
+    def unprotected(self) -> Finding | None:
+        """The strongest attack on the unprotected encoder; None without this control."""
+        return self._control(UNPROTECTED)
+
+    @property
+    def unprotected_balanced(self) -> Interval | None:
+        """The balanced accuracy of the attacks on the unprotected encoder."""
+        findings = self.controls.get(UNPROTECTED)
+        return None if not findings or self.secret.target.is_links else _most_balanced(findings).balanced
+
+    @property
+    def unprotected_matched(self) -> Interval | None:
+        """The class-matched AUC of the attacks on the unprotected encoder."""
+        best = _best_matched(self.controls.get(UNPROTECTED, ()))
+        return None if best is None else best.matched
 
     @cached_property
     def with_graph(self) -> Finding | None:
@@ -244,33 +264,43 @@ class Audit:
 
     @cached_property
     def flags(self) -> tuple[Flag, ...]:
-        """What rules out *protected*: signs of collapse, and too little evidence."""
+        """What rules out *protected* and *traces*: signs of collapse, and too little evidence."""
         return audit_flags(self)
 
     @cached_property
-    def leak_reasons(self) -> tuple[str, ...]:
-        """The values that are significantly above their reference, one sentence each."""
+    def scale(self) -> Scale:
+        """How far the strongest attack is on the way from its reference to the unprotected encoder."""
+        return audit_scale(self)
+
+    @cached_property
+    def reasons(self) -> tuple[Reason, ...]:
+        """The values that are significantly above their reference, with their sizes."""
         return audit_reasons(self)
 
-    @property
+    @cached_property
     def verdict(self) -> Verdict:
-        """*leaks* if any value is significantly above its reference; else *protected*, or *flagged* with any flag."""
+        """*protected*, *traces*, *leaks*, *unprotected* or *flagged*; see `graphveil.auditing.verdict`."""
         return audit_verdict(self)
 
     # ----- files ------------------------------------------------------------------------------------------------------
 
     def record(self) -> AuditRecord:
         """As it stands in audit.json."""
-        best, information, joint, floor = self.strongest, self.information, self.context.joint, self.floor
+        best, information, floor = self.strongest, self.information, self.floor
+        joint, utility = self.context.joint, self.context.utility
         balanced, matched, worst = self.most_balanced, self.class_matched, self.worst_group
         value, ci = best.headline.value, best.headline.ci
         return AuditRecord(
             origin=self.origin,
             secret=self.secret.name,
             verdict=self.verdict,
-            leak_reasons=self.leak_reasons,
+            reasons=self.reasons,
             chance=self.secret.chance,
             strongest=formats.Strongest(value=value, ci=ci, attack=best.attack, metric=best.metric, upper=self.upper),
+            scale=self.scale,
+            utility=None
+            if utility is None
+            else formats.UtilityValue(utility.name, utility.value, utility.chance, utility.unprotected),
             worst_group=None if worst is None else worst.record(),
             certificate=self.certificate,
             certificate_on_test=dict(self.limits) or None,
@@ -354,6 +384,17 @@ def answers_beside(path: Path) -> Path:
     if not path.name:
         raise GraphveilError(f"an audit cannot be written to {str(path)!r}: give the name of a file.")
     return path.with_name(f"{path.stem}.answers.safetensors")
+
+
+def _most_balanced(findings: Sequence[Finding]) -> Finding:
+    """The attack with the best balanced accuracy on the validation part."""
+    return max(fully_informed(findings), key=lambda finding: finding.balanced_validation.value)
+
+
+def _best_matched(findings: Sequence[Finding]) -> Finding | None:
+    """The attack with the best class-matched AUC on the validation part; None if none has one."""
+    values = [(one.matched_validation.value, i) for i, one in enumerate(findings) if one.matched_validation]
+    return findings[max(values)[1]] if values else None
 
 
 def _difference(finding: Finding | None, other: Finding | None) -> Interval | None:

@@ -11,7 +11,7 @@ from graphveil.auditing.groups import MEASURES, MIN_EXAMPLES, judged
 from graphveil.auditing.groups import Group as NodeGroup
 from graphveil.auditing.result import Audit
 from graphveil.errors import printable
-from graphveil.target import CHANCE_AUC
+from graphveil.target import CHANCE_AUC, Target
 
 CERTIFICATE_ROWS = (
     "this release",
@@ -49,9 +49,10 @@ def rows(audit: Audit) -> list[tuple[str, str]]:
             "strongest attack",
             f"{best.attack}: {target.metric_name} {best.headline}, chance {100 * audit.secret.chance:.1f}",
         ),
+        ("size of the leak", _size(audit)),
         ("upper bound over all attacks", f"{100 * audit.upper:.1f} (attacks on z alone, 97.5 % confidence)"),
     ]
-    lines += _worst_group(audit)
+    lines += _utility(audit) + _higher(audit) + _worst_group(audit)
     lines += _certificate(audit)
     if audit.most_balanced is not None:
         name, balanced = audit.most_balanced.attack, audit.most_balanced.balanced
@@ -73,7 +74,7 @@ def rows(audit: Audit) -> list[tuple[str, str]]:
         joint = f"{100 * audit.context.joint:.1f}; the strongest attack is {_above_or_below(audit.gap)} it"
         lines.append(("joint adversary", joint))
     lines.append(("mutual information", _mutual_information(audit)))
-    lines += [("leaks", sentence) for sentence in audit.leak_reasons]
+    lines += [("evidence", f"{reason.sentence} (size {100 * reason.size:.0f} %)") for reason in audit.reasons]
     lines += [("flag", f"{flag.name}: {flag.sentence}") for flag in audit.flags]
     return lines + [("note", note) for note in (*audit.context.notes, *audit.secret.notes)]
 
@@ -131,6 +132,37 @@ def _caption(audit: Audit) -> str:
         kinds = "links, non-links or test nodes" if of_links else "test nodes"
         sentences.append(f"Groups with fewer than {MIN_EXAMPLES} {kinds} are not judged.")
     return " ".join(sentences)
+
+
+def _size(audit: Audit) -> str:
+    """How far the strongest attack is on the way to the unprotected encoder."""
+    scale = audit.scale
+    low, high = (100 * end for end in scale.ci)
+    end = "a perfect attack" if scale.unprotected is None else "the unprotected encoder"
+    value = 100.0 if scale.unprotected is None else 100 * scale.unprotected
+    way = f"of the way from the {scale.compared_with} ({100 * scale.reference:.1f}) to {end} ({value:.1f})"
+    certified = "" if scale.certified is None else f"; certified: at most {100 * scale.certified:.0f} % by any metric"
+    return f"{100 * scale.size:.0f} % [{low:.0f}, {high:.0f}] {way}{certified}"
+
+
+def _utility(audit: Audit) -> list[tuple[str, str]]:
+    """What the embeddings keep, beside what they would keep unprotected."""
+    utility = audit.context.utility
+    if utility is None:
+        return []
+    metric = Target.of(utility.name).metric_name
+    before = "" if utility.unprotected is None else f"unprotected {100 * utility.unprotected:.1f}, "
+    value = f"{metric} {100 * utility.value:.1f} ({before}chance {100 * utility.chance:.1f})"
+    return [("utility", f"{utility.name}: {value}")]
+
+
+def _higher(audit: Audit) -> list[tuple[str, str]]:
+    """Why a higher value in the table is not the headline."""
+    best = max(audit.on_z_alone, key=lambda finding: finding.headline.value)
+    if best.headline.value <= audit.strongest.headline.value:
+        return []
+    why = "the headline is chosen without the test part, since the best of many test values is too high"
+    return [("highest value", f"{best.attack}: {best.headline}; {why}")]
 
 
 def _worst_group(audit: Audit) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ def demo(
     """Train embeddings of Cora that keep its links and hide its labels, audit them, and write a report."""
     from graphveil.auditing import Context, Effort
     from graphveil.auditing import audit as run_audit
+    from graphveil.auditing.attacks import UNPROTECTED
     from graphveil.data import Split, load
     from graphveil.progress import show_attacks, show_rounds
     from graphveil.runs.audit import utility_of
@@ -39,10 +40,11 @@ def demo(
     caution(veil.objective, "The audit runs such attackers:")
     score = scores["protected"]
     joint = None if veil.objective == "codes" else score.secrets[0].value
-    context = Context(joint, utility_of("links", score.utility, graph, split))
+    utility = utility_of("links", score.utility, graph, split, scores["unprotected"].utility)
+    context = Context(joint, utility)
     with show_attacks(console) as on_attack:
         effort = Effort(min(os.cpu_count() or 1, 2), on_attack=on_attack)
-        controls = {"unprotected encoder": z["unprotected"]}
+        controls = {UNPROTECTED: z["unprotected"]}
         result = run_audit(z["protected"], graph, split, "labels", None, seed, controls, context, effort)
     console.print(result)
     result.save(out / "audit.json")

@@ -88,8 +88,9 @@ def export(
     sizes = [[name, f"{size:,}"] for name, size in made.files.items()]
     show_table(f"In {made.folder}", ("file", "bytes"), sizes)
     for secret, audit in made.audits.items():
-        if audit is not None and audit.verdict == "leaks":
-            _say(f"the embeddings leak {secret}: {'; '.join(audit.leak_reasons)}", style="bold")
+        if audit is not None and audit.reasons:
+            what = "traces of" if audit.verdict == "traces" else "more than traces of"
+            _say(f"the embeddings reveal {what} {secret}: {'; '.join(audit.reasons)}", style="bold")
     _say(f"read the card before you share the release: {made.folder / 'CARD.md'}")
 
 

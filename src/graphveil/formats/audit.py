@@ -9,7 +9,7 @@ from graphveil.formats.interval import Interval, ShareInterval
 from graphveil.formats.record import Count, File, Number, Record, Share
 from graphveil.target import Metric
 
-Verdict = Literal["leaks", "protected", "flagged"]
+Verdict = Literal["protected", "traces", "leaks", "unprotected", "flagged"]
 FURTHER = {
     "balanced": "balanced accuracy",
     "class_matched": "class-matched AUC",
@@ -146,8 +146,50 @@ class Group(Record, frozen=True):
         return f"degree {self.group}" if self.kind == "degree" else f"{self.by} = {self.group}"
 
 
+class Scale(Record, frozen=True):
+    """How far the strongest attack is on the way from its reference (0) to the unprotected encoder (1).
+
+    Args:
+        reference: the value without the embeddings.
+        compared_with: the origin of the reference: "chance level" or "floor".
+        unprotected: the strongest attack on the unprotected encoder; None if there is no such control, and 1 is the
+            end of the scale.
+        size: the share of the way; below 0 if the attack is below its reference.
+        ci: the interval of the size.
+        certified: the size of the best possible attack on z alone, by the worst metric of the certificate; None without
+            a certificate.
+    """
+
+    reference: Share
+    compared_with: str
+    unprotected: Share | None
+    size: Number
+    ci: tuple[Number, Number]
+    certified: Number | None
+
+
+class Reason(Record, frozen=True):
+    """A value that is significantly above its reference.
+
+    Args:
+        size: the share of the way from the reference to the same value of the unprotected encoder.
+    """
+
+    sentence: str
+    size: Number
+
+
+class UtilityValue(Record, frozen=True):
+    """How useful the embeddings are; `unprotected` is None if the encoder was not trained without protection."""
+
+    name: str
+    value: Share
+    chance: Share
+    unprotected: Share | None
+
+
 class Flag(Record, frozen=True):
-    """A reason why an audit cannot have the verdict *protected*."""
+    """A reason why an audit cannot have the verdict *protected* or *traces*."""
 
     name: str
     sentence: str
@@ -186,22 +228,25 @@ class AuditRecord(File, frozen=True, kw_only=True):
     """What an audit found.
 
     Args:
-        leak_reasons: for the verdict *leaks*, a few words for each reason.
+        reasons: what is significantly above its reference; empty for the verdict *protected*.
         chance: the chance level.
+        utility: None if it was not given.
         certificate_on_test: the largest values that codes allow on the test part, by metric.
         controls: the attacks on each control, the strongest first.
         dropped: attacks that the time budget left out.
         answers_sha256: of the file with the answers of all attacks; None if it was not written.
     """
 
-    SCHEMA: ClassVar[str] = "graphveil/audit/5"
+    SCHEMA: ClassVar[str] = "graphveil/audit/6"
 
     origin: Origin
     secret: str
     verdict: Verdict
-    leak_reasons: tuple[str, ...]
+    reasons: tuple[Reason, ...]
     chance: Share
     strongest: Strongest
+    scale: Scale
+    utility: UtilityValue | None
     worst_group: Group | None
     certificate: Certificate | None
     certificate_on_test: dict[str, Share] | None

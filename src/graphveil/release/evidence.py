@@ -12,7 +12,7 @@ from graphveil.auditing.embeddings import check_embeddings, rows_digest
 from graphveil.auditing.groups import KINDS, MEASURES
 from graphveil.errors import GraphveilError, unknown
 from graphveil.formats import Interval
-from graphveil.formats.audit import FURTHER, AuditRecord
+from graphveil.formats.audit import FURTHER, AuditRecord, Scale, UtilityValue
 from graphveil.formats.run import RunRecord
 from graphveil.formats.store import read_sealed, reason
 from graphveil.release.certified import Bound, Certified, certified
@@ -23,7 +23,9 @@ from graphveil.runs.folder import Embeddings, RunFolder, ids_digest
 from graphveil.target import METRIC_NAMES
 
 TOO_FEW = "too few examples"
-"""The flag of an audit that a certificate within the limit overrules."""
+"""The flag of an audit that a bound within the limit overrules."""
+REFUSED = ("leaks", "unprotected")
+"""The verdicts that are released only within `--max-leak` or by `--force`."""
 LIMITED = ("balanced", "class_matched")
 """Further metrics that a limit applies to: a leak about a rare class shows only in these."""
 
@@ -130,13 +132,15 @@ class Audited:
         interval: the value of the strongest attack, and its 95 % interval.
         upper: the upper bound over all attacks.
         worst_group: None if all groups have too few examples.
+        scale: the size of the leak.
+        utility: what the embeddings keep, None if it is unknown.
         chance: the chance level.
         floor: the attack value that the utility implies by itself, or None.
         joint: the value of the joint adversary, or None.
         further: further metrics, and attackers who hold more than z.
         flags: the name and the sentence of each flag.
         attacks: the results of all attacks, the strongest first.
-        leak_reasons: the reasons of the verdict *leaks*.
+        reasons: what is significantly above its reference, one sentence each.
         panel: the name of the panel.
         examples: the number of test examples.
         embeddings: the digest of the audited embeddings.
@@ -151,13 +155,15 @@ class Audited:
     interval: Interval
     upper: float
     worst_group: WorstGroup | None
+    scale: Scale
+    utility: UtilityValue | None
     chance: float | None
     floor: Interval | None
     joint: float | None
     further: Sequence[FurtherResult]
     flags: Sequence[tuple[str, str]]
     attacks: Sequence[AttackResult]
-    leak_reasons: Sequence[str]
+    reasons: Sequence[str]
     panel: str
     examples: int
     embeddings: str
@@ -189,9 +195,9 @@ class Evidence:
 
     @property
     def leaks_without_limit(self) -> bool:
-        """Whether a secret has the verdict *leaks* and no limit."""
+        """Whether a secret leaks more than traces and has no limit."""
         return any(
-            audit is not None and audit.verdict == "leaks" and self.limits.limit(secret) is None
+            audit is not None and audit.verdict in REFUSED and self.limits.limit(secret) is None
             for secret, audit in self.audits.items()
         )
 
@@ -250,6 +256,7 @@ def read_audit(file: Path, secret: str) -> Audited:
     if record.certificate is not None and record.certificate.secret != secret:
         raise ValueError(f"certificate.secret is {record.certificate.secret[:80]!r}")
     best, joint = record.strongest, record.joint_adversary
+    by_size = sorted(record.reasons, key=lambda reason: -reason.size)
     return Audited(
         secret=secret,
         verdict=record.verdict,
@@ -258,6 +265,8 @@ def read_audit(file: Path, secret: str) -> Audited:
         interval=best,
         upper=max(best.upper, best.high),
         worst_group=_worst_group(record),
+        scale=record.scale,
+        utility=record.utility,
         chance=record.chance,
         floor=record.floor,
         joint=None if joint is None else joint.value,
@@ -266,7 +275,7 @@ def read_audit(file: Path, secret: str) -> Audited:
         ],
         flags=[(flag.name, flag.sentence) for flag in record.flags],
         attacks=[AttackResult(one.attack, one) for one in sorted(record.attacks, key=lambda one: -one.value)],
-        leak_reasons=record.leak_reasons,
+        reasons=[reason.sentence for reason in by_size],
         panel=record.origin.panel,
         examples=record.test_examples,
         embeddings=record.origin.embeddings,
@@ -326,7 +335,7 @@ def _against(audit: Audited, embeddings: str, split: str, limit: float | None, j
     if audit.split != split:
         found.append(f"the audit of {name} does not match this split")
     beyond = [] if limit is None else _beyond(audit, limit) + _joint_beyond(joint, limit)
-    overruled = limit is not None and audit.certificate is not None and not beyond
+    overruled = limit is not None and not beyond
     flags = [f"{flag} ({sentence})" for flag, sentence in audit.flags if not (overruled and flag == TOO_FEW)]
     if audit.panel != "full" and "not the full panel" not in [flag for flag, _ in audit.flags]:
         flags.append("not the full panel")
@@ -334,14 +343,16 @@ def _against(audit: Audited, embeddings: str, split: str, limit: float | None, j
         found.append(f"the audit of {name} is flagged: {', '.join(flags)}")
     if limit is not None:
         return found + beyond
-    return [*found, f"the audit of {name} says leaks: {_reason(audit)}"] if audit.verdict == "leaks" else found
+    if audit.verdict in REFUSED:
+        found.append(f"the verdict of the audit of {name} is {audit.verdict}: {_reason(audit)}")
+    return found
 
 
 def _reason(audit: Audited) -> str:
-    """Why an audit says *leaks*: the strongest attack or, if that is near chance, the first reason of the audit."""
+    """Why a run is refused: the strongest attack or, if that is near chance, the reason with the largest size."""
     near_chance = audit.chance is not None and audit.interval.low <= audit.chance
-    if near_chance and audit.leak_reasons:
-        return audit.leak_reasons[0]
+    if near_chance and audit.reasons:
+        return audit.reasons[0]
     chance = "" if audit.chance is None else f" (chance level {100 * audit.chance:.1f} %)"
     return f"the strongest attack ({audit.attack}) has an {audit.metric} of {100 * audit.interval.value:.1f} %{chance}"
 

@@ -21,6 +21,7 @@ from graphveil.reporting.parts import (
     plus_minus,
 )
 from graphveil.reporting.svg import WIDTH, Axis, Plot, swatch
+from graphveil.target import Target
 
 MAP_HEIGHT = 300.0
 MOST_POINTS = 600
@@ -174,6 +175,51 @@ def maps(title: str, pictures: Sequence[Picture], caption: str) -> Figure:
     heads = [*_names("map", "class"), *map(Column, ("points", "x: mean ± deviation", "y: mean ± deviation"))]
     legend = [(swatch(c, "point"), name) for c, name in sorted(seen.items())]
     return Figure(title, caption, panels, legend, Table(f"{title}: position of each class", heads, data))
+
+
+def scale_chart(audit: AuditRecord) -> Figure:
+    """The leak between its reference and the unprotected encoder, beside the utility on the same scale."""
+    scale, utility, metric = audit.scale, audit.utility, metric_name(audit.strongest.metric)
+    end = "a perfect attack" if scale.unprotected is None else "unprotected encoder"
+    leak = _bars(
+        f"Leak of {audit.secret}: {percent(scale.size)} % of the way",
+        metric,
+        scale.reference,
+        [("this release", within(audit.strongest)), (end, Interval(scale.unprotected or 1.0))],
+    )
+    heads = [*_names("what"), Column(scale.compared_with), Column("this release"), Column("unprotected")]
+    data = [[f"strongest attack, {metric}", *map(percent, (scale.reference, audit.strongest.value, scale.unprotected))]]
+    plots = [leak]
+    if utility is not None:
+        values = [("this release", Interval(utility.value))]
+        values += [] if utility.unprotected is None else [("unprotected encoder", Interval(utility.unprotected))]
+        plots.append(_bars(f"Utility: {utility.name}", Target.of(utility.name).metric_name, utility.chance, values))
+        row = [utility.chance, utility.value, utility.unprotected]
+        data.append([f"utility, {utility.name}", *map(percent, row)])
+    return Figure(
+        "The size of the leak and the price",
+        f"Bars start at the {scale.compared_with} for the leak, and at the chance level for the utility. A short bar on"
+        " the left and a long bar on the right are good.",
+        [plot.svg() for plot in plots],
+        [],
+        Table("Leak and utility, in percent", heads, data),
+    )
+
+
+def _bars(title: str, metric: str, start: float, values: Sequence[tuple[str, Interval]]) -> Plot:
+    """Horizontal bars from `start`, with intervals."""
+    ends = [end for _, one in values for end in (one.low, one.high)]
+    text = ", ".join(f"{name} {percent(one.value)} %" for name, one in values)
+    x = Axis.over(metric, [start, *ends])
+    plot = Plot(title, f"From {percent(start)} %: {text}.", x, size=(WIDTH, 70 + ROW_HEIGHT * len(values)))
+    plot.rule("chance", start, across=False)
+    for i, (name, one) in enumerate(values):
+        y = 38 + ROW_HEIGHT * i
+        plot.text(plot.left, y, f"{name} {interval(one)}", "name")
+        plot.line(2 * i, [(start, y + 9), (one.value, y + 9)], "bar")
+        plot.line(2 * i, [(one.low, y + 9), (one.high, y + 9)], "span")
+        plot.point(2 * i, one.value, y + 9, f"{name} {interval(one)}")
+    return plot
 
 
 def attack_chart(audit: AuditRecord, controls: Sequence[tuple[str, Attack]]) -> Figure:

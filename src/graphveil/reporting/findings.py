@@ -7,7 +7,7 @@ from pathlib import PurePath
 from graphveil.formats import Interval
 from graphveil.formats.audit import FURTHER, Attack, AuditRecord, Group
 from graphveil.formats.certificate import Certificate, LinkCertificate
-from graphveil.reporting.charts import Picture, attack_chart, maps, training_curves
+from graphveil.reporting.charts import Picture, attack_chart, maps, scale_chart, training_curves
 from graphveil.reporting.parts import (
     MEASURES,
     MISSING,
@@ -32,16 +32,22 @@ from graphveil.reporting.parts import (
 from graphveil.reporting.read import Run
 
 VERDICTS = {
+    "unprotected": Mark("✗", "unprotected", "bad"),
     "leaks": Mark("✗", "leaks", "bad"),
-    "protected": Mark("✓", "protected", "good"),
     "flagged": Mark("⚠", "flagged", "warn"),
+    "traces": Mark("✓", "traces", "good"),
+    "protected": Mark("✓", "protected", "good"),
 }
-REFERENCE = "its reference (the chance level or, for links of embeddings that keep classes, the floor)"
+"""The marks of verdicts, the worst first."""
+REFERENCE = "its reference (the chance level; for links, if a class is the utility, the floor)"
+WAY = f"of the way from {REFERENCE} to the unprotected encoder"
 MEANING = {
-    "leaks": f"At least one attack result is significantly above {REFERENCE}.",
+    "unprotected": f"At least one attack result is more than 75 % {WAY}.",
+    "leaks": f"At least one attack result is significantly above its reference, and more than 10 % {WAY}.",
+    "traces": f"At least one attack result is significantly above its reference, but at most 10 % {WAY}.",
     "protected": f"No attack result is significantly above {REFERENCE}, and the audit has no flags.",
-    "flagged": f"No attack result is significantly above {REFERENCE}, but the audit has flags, which rule out the"
-    " verdict protected.",
+    "flagged": f"No attack result is significantly more than 10 % {WAY}, but the audit has flags, which rule out the"
+    " verdicts protected and traces.",
 }
 NOT_SHOWN = ("config", "versions", "graph", "reading", "encoding", "features", "certificates")
 """Keys of run.json that are shown elsewhere, or that are for the owner: the path of the graph, and words in it."""
@@ -56,7 +62,7 @@ def audit_page(audit: AuditRecord) -> Page:
         answer=_answer(audit),
         verdict=VERDICTS[audit.verdict],
         facts=_facts(audit),
-        summary=_warnings(audit),
+        summary=[scale_chart(audit), *_warnings(audit)],
         sections=[*_sections(audit), Section("Origin", [origin])],
     )
 
@@ -76,7 +82,7 @@ def run_page(run: Run) -> Page:
         facts += [(f"{name}{about}", value, note) for name, value, note in _facts(audit)]
         answer += [f"{audit.secret}: {sentence}" if several else sentence for sentence in _answer(audit)]
         sections += [Section(f"{section.title}{about}", section.parts) for section in _sections(audit)]
-        summary += _warnings(audit, about)
+        summary += [scale_chart(audit), *_warnings(audit, about)]
     if run.other_audits:
         files = ", ".join(run.other_audits)
         summary.append(Prose([f"⚠ not shown, because they are audits of other embeddings: {files}"], listed=True))
@@ -114,9 +120,9 @@ def details(title: str, values: Mapping[str, object]) -> Fold:
 
 def _worst(audits: Sequence[AuditRecord], all_audited: bool) -> Mark:
     found = {audit.verdict for audit in audits}
-    if "leaks" not in found and not all_audited:
+    if not found & {"leaks", "unprotected"} and not all_audited:
         return Mark("⚠", "not audited", "warn")
-    return VERDICTS[next(verdict for verdict in ("leaks", "flagged", "protected") if verdict in found)]
+    return next(mark for verdict, mark in VERDICTS.items() if verdict in found)
 
 
 def _unaudited(run: Run, secret: str) -> list[Fact]:
@@ -138,6 +144,18 @@ def _answer(audit: AuditRecord) -> list[str]:
         f"The strongest attack, {best.attack}, has an {metric_name(best.metric)} of {interval(best)} %; the"
         f" chance level is {percent(audit.chance)} %.",
     ]
+    scale, utility = audit.scale, audit.utility
+    end = "to a perfect attack"
+    if scale.unprotected is not None:
+        end = f"to the same attack on the unprotected encoder ({percent(scale.unprotected)} %)"
+    start = f"from the {scale.compared_with} ({percent(scale.reference)} %)"
+    sentences.append(f"That is {percent(scale.size)} % of the way {start} {end}.")
+    if utility is not None:
+        before = "" if utility.unprotected is None else f"; unprotected it is {percent(utility.unprotected)} %"
+        sentences.append(
+            f"The utility ({utility.name}) is {percent(utility.value)} %{before}, and the chance level is"
+            f" {percent(utility.chance)} %."
+        )
     if joint is not None:
         sentences.append(
             f"The joint adversary has an {metric_name(best.metric)} of {percent(joint.value)} %; the"

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from torch import Tensor
 from torch_geometric.data import Data
 
 from graphveil.auditing import Audit, Context, Effort, Utility, audit, read_embeddings
@@ -16,7 +15,7 @@ from graphveil.data import UNKNOWN, Split, node_classes
 from graphveil.data.origin import node_ids
 from graphveil.errors import GraphveilError
 from graphveil.formats.run import RunRecord
-from graphveil.runs.controls import encoder_controls, feature_columns, without_feature
+from graphveil.runs.controls import Controls, encoder_controls, feature_columns, without_feature
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.graphs import Source, graph_of, with_columns
 from graphveil.runs.trained_on import too_few
@@ -65,18 +64,18 @@ def audit_run(
         resolve_panel(attacks, resolve_secret(name, graph, split, config.seed, context))
     audits = {}
     with folder.edit():
-        encoders: dict[str, Tensor] = {}
-        notes: tuple[str, ...] = ()
+        others = Controls()
         features = [name for name in contexts if feature_columns(trained_on, name)]
         if controls and attacks != "quick":
             if effort.on_attack is not None:
                 effort.on_attack("training encoders as controls", 0, 1)
-            encoders, notes = encoder_controls(folder, trained_on, split, features)
+            others = encoder_controls(folder, trained_on, split, features)
         of_others = {without_feature(name): name for name in contexts}
         for name, context in contexts.items():
-            own = {title: rows for title, rows in encoders.items() if of_others.get(title, name) == name}
+            own = {title: rows for title, rows in others.embeddings.items() if of_others.get(title, name) == name}
             given = (f"{name} is one of the features that the encoder was given",) if name in features else ()
-            about = replace(context, notes=(*notes, *given), doubts=_doubts(record, name))
+            utility = None if context.utility is None else replace(context.utility, unprotected=others.utility)
+            about = replace(context, utility=utility, notes=(*others.notes, *given), doubts=_doubts(record, name))
             file = folder.audit_file(name, config.secrets)
             audits[file] = audit(z, graph, split, name, attacks, config.seed, own, about, effort, by=by)
             audits[file].save(file)
@@ -131,10 +130,10 @@ def _doubts(record: RunRecord, secret: str) -> tuple[str, ...]:
     return (f"{what} that the encoder was trained on may be in the test part, and embeddings reveal less about them",)
 
 
-def utility_of(name: str, value: float, graph: Data, split: Split) -> Utility:
-    """The test value of a utility with its chance level."""
+def utility_of(name: str, value: float, graph: Data, split: Split, unprotected: float | None = None) -> Utility:
+    """The test value of a utility with its chance level, beside that of the unprotected encoder, if known."""
     if Target.of(name).is_links:
-        return Utility(name, value, CHANCE_AUC, 2 * split.test_links.size(1))
+        return Utility(name, value, CHANCE_AUC, 2 * split.test_links.size(1), unprotected)
     y = node_classes(graph, name)[split.test_nodes]
     shares = np.bincount(y[y != UNKNOWN].numpy())
-    return Utility(name, value, float(shares.max() / shares.sum()), int(shares.sum()))
+    return Utility(name, value, float(shares.max() / shares.sum()), int(shares.sum()), unprotected)

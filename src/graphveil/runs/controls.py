@@ -4,12 +4,14 @@ They are kept in the run's folder, so that a second audit does not train them ag
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphveil.auditing.attacks import UNPROTECTED
 from graphveil.data import Split, check_targets
 from graphveil.data.origin import origin_of
 from graphveil.data.readers.features import sources_of
@@ -19,14 +21,27 @@ from graphveil.runs.folder import RunFolder
 from graphveil.runs.trained_on import too_few
 from graphveil.veil import Fitting
 
-UNTRAINED, UNPROTECTED = "untrained encoder", "unprotected encoder"
+UNTRAINED = "untrained encoder"
 REFITTED = "this run from another seed"
 
 
-def encoder_controls(
-    folder: RunFolder, graph: Data, split: Split, features: Sequence[str] = ()
-) -> tuple[dict[str, Tensor], tuple[str, ...]]:
-    """The controls of a run, by name, and notes on those that are missing.
+@dataclass(frozen=True)
+class Controls:
+    """Other encoders of a run's kind.
+
+    Args:
+        embeddings: by the name of the control.
+        utility: the test value of the encoder that was trained without protection; None without one.
+        notes: on controls that are missing.
+    """
+
+    embeddings: Mapping[str, Tensor] = field(default_factory=dict)
+    utility: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+def encoder_controls(folder: RunFolder, graph: Data, split: Split, features: Sequence[str] = ()) -> Controls:
+    """Train the controls of a run, or read those that an earlier audit has kept.
 
     They are the encoder before training, the encoder trained without protection, and the whole run from another seed,
     which shows how much of an audit is chance in training. For a secret that is among the features, an unprotected
@@ -43,25 +58,26 @@ def encoder_controls(
         veil = folder.veil()
         check_targets(graph, veil.utility, veil.secrets)
     except GraphveilError as error:
-        return {}, (f"no control by an encoder: {error}",)
+        return Controls(notes=(f"no control by an encoder: {error}",))
     for name in (veil.utility, *veil.secrets):
         if (fault := too_few(graph, split, name)) is not None:
-            return {}, (f"no control by an encoder, which would be trained for {name} too: {fault}",)
-    kept = folder.controls()
+            return Controls(notes=(f"no control by an encoder, which would be trained for {name} too: {fault}",))
+    kept, utility = folder.controls()
     if kept and set(map(without_feature, features)) <= set(kept):
-        return kept, ()
+        return Controls(kept, utility)
     learned = split.without_held_out_links(veil.utility)
     plain = veil.unprotected()
     controls = {UNTRAINED: Fitting([plain], graph, [learned]).training.method.embed().cpu()}
     if veil.tradeoff < 1:
         controls[UNPROTECTED] = plain.fit(graph, learned).transform(graph, split)
+        utility = plain.score(graph, learned, controls[UNPROTECTED]).utility
     for name in features:
         without = _without_columns(graph, feature_columns(graph, name))
         controls[without_feature(name)] = veil.unprotected().fit(without, learned).transform(without, split)
     veil.seed = stream(veil.seed, "again") % 2**31
     controls[REFITTED] = veil.fit(graph, learned).transform(graph, split)
-    folder.write_controls(controls)
-    return controls, ()
+    folder.write_controls(controls, utility)
+    return Controls(controls, utility)
 
 
 def without_feature(secret: str) -> str:

@@ -148,9 +148,15 @@ class RunFolder:
     def _write_table(self, name: str, table: pa.Table) -> None:
         write_atomically(self.path / name, lambda temporary: pq.write_table(table, temporary))
 
-    def write_controls(self, controls: Mapping[str, Tensor]) -> None:
-        """Keep the embeddings of encoders that an audit compares with, by name."""
-        write_tensors(self.path / CONTROLS, controls, {"run": self.record_digest})
+    def write_controls(self, controls: Mapping[str, Tensor], utility: float | None) -> None:
+        """Keep the embeddings of encoders that an audit compares with, by name.
+
+        Args:
+            controls: the embeddings.
+            utility: the test value of the encoder that was trained without protection, or None without one.
+        """
+        about = {"run": self.record_digest} | ({} if utility is None else {"utility": repr(utility)})
+        write_tensors(self.path / CONTROLS, controls, about)
 
     # ----- reading ----------------------------------------------------------------------------------------------------
 
@@ -230,15 +236,17 @@ class RunFolder:
             ) from error
         return signs
 
-    def controls(self) -> dict[str, Tensor]:
-        """The embeddings of `write_controls` by name; empty if there are none, or if they belong to another run."""
+    def controls(self) -> tuple[dict[str, Tensor], float | None]:
+        """What `write_controls` has kept; nothing if there is no such file, or if it belongs to another run."""
         try:
             with safe_open(self.path / CONTROLS, "pt") as kept:
-                if (kept.metadata() or {}).get("run") != self.record_digest:
-                    return {}
-                return {name: kept.get_tensor(name) for name in kept.keys()}  # noqa: SIM118 - not a dict
-        except (OSError, SafetensorError):
-            return {}
+                about = kept.metadata() or {}
+                if about.get("run") != self.record_digest:
+                    return {}, None
+                utility = float(about["utility"]) if "utility" in about else None
+                return {name: kept.get_tensor(name) for name in kept.keys()}, utility  # noqa: SIM118 - not a dict
+        except (OSError, ValueError, SafetensorError):
+            return {}, None
 
     def audit_file(self, secret: str, secrets: Sequence[str]) -> Path:
         """The file of a secret's audit: `audit.json` for the first secret of the run, `audit.NAME.json` for the others.
