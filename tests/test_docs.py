@@ -17,7 +17,7 @@ from graphveil import auditing
 from tests.forked import Forks, Shell
 
 DOCS = ROOT / "docs"
-HOW_TO = ("audit-a-file", "export-with-a-limit", "choose-a-tradeoff")
+HOW_TO = ("audit-a-file", "choose-by-a-limit", "export-with-a-limit", "choose-a-tradeoff")
 
 
 def blocks(page: str, language: str) -> list[str]:

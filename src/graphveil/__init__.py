@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from graphveil.auditing.certify import certify
     from graphveil.data import GraphSpec, ReadOptions, Split, generate, load, read_graph
     from graphveil.errors import DivergedError, GraphveilError, LeakError
+    from graphveil.experiments.candidates import Search
+    from graphveil.experiments.tune import Tuned, tune
     from graphveil.reporting import report
     from graphveil.training.recipes import Adversary, Recipe
     from graphveil.training.score import Score
@@ -21,6 +23,9 @@ _HOMES = {
     "Finding": "graphveil.auditing",
     "certify": "graphveil.auditing.certify",
     "report": "graphveil.reporting",
+    "tune": "graphveil.experiments.tune",
+    "Tuned": "graphveil.experiments.tune",
+    "Search": "graphveil.experiments.candidates",
     "load": "graphveil.data",
     "generate": "graphveil.data",
     "GraphSpec": "graphveil.data",
@@ -48,7 +53,9 @@ __all__ = [
     "ReadOptions",
     "Recipe",
     "Score",
+    "Search",
     "Split",
+    "Tuned",
     "Veil",
     "audit",
     "certify",
@@ -57,6 +64,7 @@ __all__ = [
     "load",
     "read_graph",
     "report",
+    "tune",
 ]
 
 

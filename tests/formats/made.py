@@ -10,6 +10,7 @@ from graphveil.formats.experiment import CellRecord, ExperimentRecord, TableReco
 from graphveil.formats.record import File
 from graphveil.formats.release import LedgerRecord
 from graphveil.formats.run import RunRecord, VeilRecord
+from graphveil.formats.tune import TuneRecord
 
 CODES = np.array([0, 0, 0, 1, 1, 1, 1, 1])
 LINKS = np.array([[0, 0, 1, 2, 4, 5], [1, 2, 2, 3, 5, 6]])
@@ -73,6 +74,7 @@ def run() -> dict[str, Any]:
         "certificates": {"labels": certificate(), "links": certificate("links"), "town": None},
         "seconds": 3.125,
         "rounds": 300,
+        "split_seed": 4,
         "embedded": None,
     }
 
@@ -216,6 +218,21 @@ def ledger() -> dict[str, Any]:
     return {"schema": "graphveil/releases/1", "releases": [entry]}
 
 
+def tune() -> dict[str, Any]:
+    candidate = {"encoder": "gcn", "tradeoff": 0.5, "gain": 0.012, "seed": 0}
+    point = {"candidate": candidate, "folder": "gcn-0.500-0.0120-0", "utility": 0.8, "leaks": [0.31]}
+    return {
+        "schema": "graphveil/tune/1",
+        "graph": "cora",
+        "utility": "links",
+        "secrets": [{"secret": "labels", "chance": 0.302, "limit": 0.322}],
+        "min_utility": None,
+        "points": [point | {"within": True, "on_front": True}],
+        "chosen": "gcn-0.500-0.0120-0",
+        "met": True,
+    }
+
+
 FILES: dict[type[File], dict[str, Any]] = {
     VeilRecord: veil(),
     RunRecord: run(),
@@ -224,5 +241,6 @@ FILES: dict[type[File], dict[str, Any]] = {
     ExperimentRecord: experiment(),
     TableRecord: table(),
     LedgerRecord: ledger(),
+    TuneRecord: tune(),
 }
 """A file of every record; a new record belongs here, and the tests take it up."""

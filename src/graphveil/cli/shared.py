@@ -39,7 +39,7 @@ class OrderedGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the verbs in the order of use."""
-        first = ("demo", "data", "protect", "audit", "report", "export", "embed", "grid", "sweep", "reproduce")
+        first = ("demo", "data", "protect", "audit", "report", "export", "embed", "grid", "tune", "sweep", "reproduce")
         return sorted(super().list_commands(ctx), key=lambda name: first.index(name) if name in first else len(first))
 
 

@@ -122,6 +122,7 @@ class RunRecord(VeilRecord, frozen=True, kw_only=True):
         encoding: the fields of `Encoding`, None if the graph was not read from tables.
         features: a summary of the features, to compare another graph with.
         split: the name of the split.
+        split_seed: its seed; None if it is that of the training.
         targets: what it was drawn for.
         ids_digest: SHA-256 of the ids in their order.
         unknown: for how many nodes each target is unknown.
@@ -148,6 +149,7 @@ class RunRecord(VeilRecord, frozen=True, kw_only=True):
     certificates: dict[str, Certificate | None]
     seconds: Number | None = None
     rounds: Count | None = None
+    split_seed: int | None = None
     embedded: Embedded | None = None
 
 

@@ -56,7 +56,8 @@ def graph_of(folder: RunFolder, record: RunRecord, root: Path | None = None) -> 
             f"{record.graph} is not the graph that {folder.path} was trained on: restore that graph, or apply the"
             " run to the new one with `graphveil embed`."
         )
-    split = draw_split(record.split, graph, record.config.seed, record.message_edges, record.targets)
+    seed = record.config.seed if record.split_seed is None else record.split_seed
+    split = draw_split(record.split, graph, seed, record.message_edges, record.targets)
     if record.embedded is not None:
         split = exclude_trained(split, graph, folder.trained_on())
     if split.digest() != record.split_digest:

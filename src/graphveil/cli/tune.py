@@ -1,0 +1,123 @@
+"""`graphveil tune`: the most useful embedding within a limit."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphveil.cli.graphs import takes_graph
+from graphveil.cli.opening import open_and_show
+from graphveil.cli.shared import (
+    Device,
+    GraphName,
+    SecretNames,
+    Split,
+    UtilityName,
+    app,
+    console,
+    examples,
+    exit_on_interrupt,
+    fail,
+    show_table,
+)
+
+if TYPE_CHECKING:
+    from graphveil.data.origin import ReadOptions
+    from graphveil.experiments.tune import Tuned
+
+NOT_MET = 3
+"""The exit code if no candidate is within the limit."""
+
+
+@app.command(
+    epilog=examples(
+        "graphveil tune cora --utility links --secret labels --max-leak +2 --out runs/tuned",
+        "graphveil tune people/ --secret gender --min-utility 0.8 --out runs/people",
+    )
+)
+@takes_graph
+def tune(
+    graph: GraphName,
+    reading: "ReadOptions",
+    out: Annotated[Path, typer.Option(help="The folder of the candidates and of the chosen run.")],
+    utility: UtilityName = "links",
+    secret: SecretNames = None,
+    max_leak: Annotated[
+        str | None,
+        typer.Option(
+            help="The highest attack accuracy or AUC to accept: +2 is two points above the chance level, 0.6 is 60 %"
+            " (default: +2)."
+        ),
+    ] = None,
+    min_utility: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, help="Instead of --max-leak: the least leak with this accuracy or AUC, from 0 to 1."
+        ),
+    ] = None,
+    encoder: Annotated[
+        list[str] | None, typer.Option(help="gcn, gat or hgcn; may be repeated (default: all three).")
+    ] = None,
+    split: Split = None,
+    seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 0,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, max=1000, help="Parallel trainings, with one thread each (default: one per core)."),
+    ] = None,
+    device: Device = "cpu",
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Training rounds; a small number for a quick trial.")
+    ] = None,
+) -> None:
+    """Find the most useful embedding that leaks at most as much as you accept, and audit it.
+
+    Trains codes with several encoders, trade-offs and seeds, and chooses on the validation part. The test part is used
+    for the audit of the chosen run only, which is an ordinary run folder: OUT/chosen.
+
+    An interrupted search continues with the same command. Exit code 3 means that the limit was not met.
+    """
+    from graphveil.auditing import Effort
+    from graphveil.experiments.candidates import ENCODERS, Search, Task
+    from graphveil.experiments.tune import find, judge
+    from graphveil.progress import show_attacks, show_cells
+
+    secrets, cores = tuple(secret or ["labels"]), jobs or os.cpu_count() or 1
+    search = Search(encoder or ENCODERS, seed, split, None, cores, device, rounds)
+    Task.of(graph, utility, secrets, max_leak, min_utility, search)  # check the settings before the graph is read
+    opened = open_and_show(graph, reading, None, (utility, *secrets), secrets)
+    search = replace(search, reading=opened.reading, split=split or opened.default_split)
+    task = Task.of(opened.name, utility, secrets, max_leak, min_utility, search)
+    again = f"run the same command again to continue in {out}."
+    with exit_on_interrupt(again), show_cells(console, "candidates") as on_done:
+        points = find(task, out, on_done)
+    with exit_on_interrupt(again), show_attacks(console) as on_attack:
+        result = judge(task, out, points, Effort(min(cores, 8), on_attack=on_attack))
+    _show(result, opened.title, utility)
+    if not result.met:
+        fail(result.sentence, code=NOT_MET)
+    console.print(result.sentence, highlight=False, soft_wrap=True)
+
+
+def _show(result: "Tuned", title: str, utility: str) -> None:
+    """Print the candidates, the best first, and the audits of the chosen one."""
+    from graphveil.experiments.tune import on_front
+
+    heads = ["", "encoder", "trade-off", "seed", f"{utility} kept", *result.limits, "within limit", "on the front"]
+    rows = [
+        [
+            "★" if number == 0 else "",
+            point.candidate.encoder,
+            f"{point.candidate.tradeoff:g}",
+            str(point.candidate.seed),
+            f"{100 * point.utility:.1f}",
+            *(f"{100 * leak:.1f}" for leak in point.leaks.values()),
+            "yes" if point.excess(result.limits) <= 0 else "no",
+            "yes" if on_front(point, result.points) else "",
+        ]
+        for number, point in enumerate(result.points)
+    ]
+    show_table(f"{title}: candidates on the validation part, in percent", heads, rows)
+    for audit in result.audits.values():
+        console.print(audit)

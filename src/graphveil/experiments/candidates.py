@@ -1,0 +1,258 @@
+"""One candidate of `tune`: a run in a folder of its own, and what it keeps and leaks outside the test part."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from graphveil.auditing.certify import certificate_of
+from graphveil.codes import Certificate, LinkCertificate
+from graphveil.data import UNKNOWN, Split, check_targets, digest, node_classes
+from graphveil.data.datasets.catalog import PAPER_GRAPHS, open_graph
+from graphveil.data.origin import ReadOptions, node_ids
+from graphveil.data.splits.split import draw_split
+from graphveil.errors import GraphveilError, unknown
+from graphveil.experiments.validation import without_test_part
+from graphveil.runs.folder import RECORD, RunFolder
+from graphveil.runs.protect import protect
+from graphveil.target import CHANCE_AUC, Target
+from graphveil.training.objectives import CODES
+from graphveil.training.recipes import default_recipe
+from graphveil.veil import Veil
+
+ENCODERS = ("gcn", "gat", "hgcn")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit for the leak.
+
+    Args:
+        value: an attack accuracy or AUC from 0 to 1, or the points above the chance level, from 0 to 1.
+        above_chance: which of the two it is.
+    """
+
+    value: float
+    above_chance: bool = False
+
+    @classmethod
+    def parsed(cls, word: str) -> "Limit":
+        """Parse `+2` as two points above the chance level, and `0.6` as an accuracy or AUC of 60 %."""
+        above = word.startswith("+")
+        try:
+            value = float(word) / (100 if above else 1)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= 1:
+            raise GraphveilError(
+                f"--max-leak {word!r} is not a limit: expected points above the chance level, such as +2, or an"
+                " accuracy or AUC from 0 to 1, such as 0.6."
+            )
+        return cls(value, above)
+
+    def over(self, chance: float) -> float:
+        """The limit as an accuracy or AUC."""
+        return min(1.0, chance + self.value) if self.above_chance else self.value
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One training of a search.
+
+    Args:
+        encoder: the name of the encoder.
+        tradeoff: lambda.
+        gain: how far codes may predict a hidden class better than chance in training, from 0 to 1.
+        seed: of the training.
+    """
+
+    encoder: str
+    tradeoff: float
+    gain: float
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.encoder}-{self.tradeoff:.3f}-{self.gain:.4f}-{self.seed}"
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a candidate keeps and leaks outside the test part.
+
+    Args:
+        candidate: the training.
+        utility: AUC or accuracy on the validation part.
+        leaks: by secret, the largest value that a limit applies to.
+    """
+
+    candidate: Candidate
+    utility: float
+    leaks: Mapping[str, float]
+
+    def excess(self, limits: Mapping[str, float]) -> float:
+        """How far the worst secret is above its limit; not above 0 if all limits hold."""
+        return max(leak - limits[secret] for secret, leak in self.leaks.items())
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to search.
+
+    Args:
+        encoders: the names of the encoders to try.
+        seed: of the split, and of the first candidates.
+        split: "paper" or "proportional"; None for the default of the graph.
+        reading: how to read a graph from files.
+        jobs: the number of processes.
+        device: "cpu", "cuda" or "auto".
+        rounds: the number of rounds for a test run; None for that of the recipe.
+    """
+
+    encoders: Sequence[str] = ENCODERS
+    seed: int = 0
+    split: str | None = None
+    reading: ReadOptions | None = None
+    jobs: int = 1
+    device: str = "cpu"
+    rounds: int | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to search for.
+
+    Args:
+        graph: a name, a file or a folder.
+        utility: the target to keep.
+        secrets: the targets to hide.
+        max_leak: the limit; None for `min_utility`.
+        min_utility: the smallest utility to accept; None for `max_leak`.
+        search: how to search.
+    """
+
+    graph: str
+    utility: str
+    secrets: tuple[str, ...]
+    max_leak: Limit | None
+    min_utility: float | None
+    search: Search
+
+    @classmethod
+    def of(
+        cls,
+        graph: str,
+        utility: str,
+        secrets: tuple[str, ...],
+        max_leak: str | float | None,
+        min_utility: float | None,
+        search: Search,
+    ) -> "Task":
+        """Check the arguments, and parse the limit; see `graphveil.experiments.tune.tune`."""
+        if max_leak is not None and min_utility is not None:
+            raise GraphveilError("a limit for the leak and a smallest utility were both given: give one of the two.")
+        if min_utility is not None and not 0 <= min_utility <= 1:
+            raise GraphveilError(f"the smallest utility is {min_utility:g}: expected an accuracy or AUC from 0 to 1.")
+        for name in search.encoders:
+            if name not in ENCODERS:
+                raise unknown("encoder", name, ENCODERS)
+        limit = None if min_utility is not None else Limit.parsed(str("+2" if max_leak is None else max_leak))
+        return cls(graph, utility, secrets, limit, min_utility, search)
+
+
+def run_candidate(task: Task, candidate: Candidate, folder: Path, threads: int | None = None) -> Point:
+    """Train a candidate in a folder of its own, or read the folder if it is finished, and measure it on validation.
+
+    Args:
+        task: what all candidates have in common.
+        candidate: what to train.
+        folder: the folder of all candidates.
+        threads: the number of threads of a worker process; None leaves it as it is.
+    """
+    if threads is not None:
+        torch.set_num_threads(threads)
+    graph, split = opened(task)
+    path = folder / str(candidate)
+    if (path / RECORD).exists():
+        _check_same(task, path, graph, split)
+        veil = RunFolder(path).veil()
+    else:
+        veil = _veil(task, candidate)
+        reading = None if task.search.reading is None else asdict(task.search.reading)
+        source = {"graph": task.graph, "reading": reading, "split": _split_kind(task), "split_seed": task.search.seed}
+        protect(veil, graph, split, path, resume=True, source=source)
+    return _measured(veil, candidate, graph, split, RunFolder(path).embeddings_of(node_ids(graph)))
+
+
+def _veil(task: Task, candidate: Candidate) -> Veil:
+    recipe = default_recipe(task.utility, candidate.encoder, CODES, task.secrets)
+    odds = candidate.tradeoff / (1 - candidate.tradeoff)
+    recipe = recipe.but(leak_limit=candidate.gain / odds)
+    if task.search.rounds is not None:
+        recipe = recipe.but(rounds=task.search.rounds, warmup=0)
+    return Veil(
+        task.utility,
+        task.secrets,
+        candidate.encoder,
+        candidate.tradeoff,
+        CODES,
+        recipe=recipe,
+        seed=candidate.seed,
+        device=task.search.device,
+    )
+
+
+def _measured(veil: Veil, candidate: Candidate, graph: Data, split: Split, z: Any) -> Point:
+    seen, inner = without_test_part(graph, split)
+    utility = veil.score(seen, inner).utility
+    matched_by = Target.of(veil.utility).matched_by
+    leaks = {}
+    for secret in veil.secrets:
+        certificate = certificate_of(z, seen, inner, secret, matched_by)
+        leaks[secret] = largest(certificate, CHANCE_AUC if Target.of(secret).is_links else _chance(seen, secret))
+    return Point(candidate, utility, leaks)
+
+
+def largest(certificate: Certificate | None, otherwise: float) -> float:
+    """The largest value that a limit applies to; `otherwise` for embeddings without a certificate."""
+    if certificate is None:
+        return otherwise
+    if isinstance(certificate, LinkCertificate):
+        return max(certificate.auc, certificate.class_matched_auc or 0.0)
+    return max(certificate.accuracy, certificate.balanced_accuracy)
+
+
+def opened(task: Task) -> tuple[Data, Split]:
+    """The graph and the split of all candidates."""
+    graph, search = open_graph(task.graph, task.search.reading), task.search
+    check_targets(graph, task.utility, task.secrets)
+    edges, targets = Target.of(task.utility).message_edges, (task.utility, *task.secrets)
+    return graph, draw_split(_split_kind(task), graph, search.seed, edges, targets)
+
+
+def _split_kind(task: Task) -> str:
+    return task.search.split or ("paper" if task.graph in PAPER_GRAPHS else "proportional")
+
+
+def _check_same(task: Task, path: Path, graph: Data, split: Split) -> None:
+    record = RunFolder(path).record()
+    same = (record.graph_digest, record.split_digest) == (digest(graph), split.digest())
+    if not same or (record.config.utility, tuple(record.config.secrets)) != (task.utility, task.secrets):
+        raise GraphveilError(f"{path.parent.parent} has the candidates of another search: choose another folder.")
+
+
+def limits_of(task: Task) -> tuple[dict[str, float], dict[str, float]]:
+    """The limit and the chance level of each secret, as accuracy or AUC."""
+    graph, _ = opened(task)
+    chance = {secret: _chance(graph, secret) for secret in task.secrets}
+    return {name: 1.0 if task.max_leak is None else task.max_leak.over(chance[name]) for name in chance}, chance
+
+
+def _chance(graph: Data, secret: str) -> float:
+    if Target.of(secret).is_links:
+        return CHANCE_AUC
+    classes = node_classes(graph, secret)
+    counts = classes[classes != UNKNOWN].bincount()
+    return float(counts.max() / counts.sum())

@@ -1,0 +1,252 @@
+"""`tune`: the most useful embedding that leaks at most as much as stated.
+
+Candidates are runs of `protect` in folders of their own, so that a stopped search continues. There are three stages:
+
+1. each encoder at a trade-off of 1/2;
+2. the best encoder at other trade-offs;
+3. the best trade-off with further seeds.
+
+Codes hold a limit by themselves. If classes are hidden, `leak_limit` is set to `SHARE` of the limit: it is applied to
+known and predicted classes, and the certificate over all nodes is sometimes higher. If links are hidden, the trade-off
+decides the limit, and stage 2 solves for it: the AUC above chance is in proportion to lambda / (1 - lambda).
+
+The choice sees nothing of the test part (`graphveil.experiments.validation`). The chosen run is then audited on it in
+full.
+"""
+
+import math
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from joblib import Parallel, delayed
+
+from graphveil.auditing import Audit, Effort
+from graphveil.experiments.candidates import Candidate, Point, Search, Task, largest, limits_of, run_candidate
+from graphveil.files import check_output_folder, hold_lock
+from graphveil.formats.store import write
+from graphveil.formats.tune import CandidateRecord, PointRecord, SecretLimit, TuneRecord
+from graphveil.runs.audit import audit_run
+from graphveil.runs.folder import RunFolder
+from graphveil.target import CHANCE_AUC, LINKS, Target, without_links
+
+TRADEOFFS = (0.3, 0.7, 0.85)
+"""The trade-offs of stage 2 if classes are hidden."""
+SEEDS = 4
+"""The number of seeds of the best candidate."""
+SHARE = 0.6
+"""The part of a limit that training may use."""
+GAINS = (0.0, 0.005, 0.02, 0.05, 0.1)
+"""What training may use if the smallest utility is stated instead of a limit."""
+FIRST_GAIN = 0.01
+FILE, CANDIDATES, CHOSEN = "tune.json", "candidates", "chosen"
+Measure = Callable[[Sequence[Candidate]], list[Point]]
+"""Trains candidates, and returns what each keeps and leaks."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The result of a search.
+
+    Args:
+        points: all candidates, the best first.
+        limits: by secret, as accuracy or AUC.
+        folder: the chosen run.
+        audits: its full audits by secret, on the test part.
+        met: whether these are within all limits and, if it was stated, the utility is reached.
+        sentence: the recommendation.
+    """
+
+    points: Sequence[Point]
+    limits: Mapping[str, float]
+    folder: Path
+    audits: Mapping[str, Audit]
+    met: bool
+    sentence: str
+
+
+def tune(
+    graph: str,
+    out: str | Path,
+    utility: str = "links",
+    secret: str | Sequence[str] = "labels",
+    max_leak: str | float | None = None,
+    min_utility: float | None = None,
+    search: Search | None = None,
+) -> Tuned:
+    """Find the most useful embedding within a limit, and audit it.
+
+    Args:
+        graph: the name of a graph, a file or a folder.
+        out: the folder of the candidates and of the chosen run; a folder with a stopped search continues it.
+        utility: the target to keep.
+        secret: the target to hide, or several.
+        max_leak: the highest attack accuracy or AUC to accept: "+2" is two points above the chance level, 0.6 is 60 %.
+            None is "+2", unless `min_utility` is given.
+        min_utility: instead of a limit, the least leak with this accuracy or AUC is searched for.
+        search: the encoders to try, the seed, the number of processes and so on.
+    """
+    secrets = (secret,) if isinstance(secret, str) else tuple(secret)
+    task = Task.of(graph, utility, secrets, max_leak, min_utility, search or Search())
+    return judge(task, Path(out), find(task, Path(out)))
+
+
+def find(task: Task, out: Path, on_done: Callable[[int, int, str | None], None] | None = None) -> list[Point]:
+    """Train the candidates, and return what they keep and leak on the validation part, the best first.
+
+    Args:
+        task: what to search for.
+        out: the folder of the search.
+        on_done: called with (done, planned, None) after each candidate.
+    """
+    check_output_folder(out, (CANDIDATES,))
+    limits, chance = limits_of(task)  # refuses what cannot be searched, before anything runs
+    encoders, jobs, done = task.search.encoders, task.search.jobs, 0
+    planned = len(encoders) + (len(TRADEOFFS) if task.max_leak else len(GAINS)) + SEEDS - 1
+
+    def measure(candidates: Sequence[Candidate]) -> list[Point]:
+        nonlocal done
+        found = []
+        work = (delayed(run_candidate)(task, candidate, out / CANDIDATES, threads=1) for candidate in candidates)
+        for point in Parallel(n_jobs=max(1, min(jobs, len(candidates))), return_as="generator_unordered")(work):
+            found.append(point)
+            done += 1
+            if on_done is not None:
+                on_done(done, max(planned, done), None)
+        return found
+
+    with _lock(out):
+        if on_done is not None:
+            on_done(0, planned, None)
+        return search_stages(task, limits, chance, measure)
+
+
+def judge(task: Task, out: Path, points: Sequence[Point], effort: Effort | None = None) -> Tuned:
+    """Audit the best candidate on the test part, and compare it with the limit.
+
+    Args:
+        task: what was searched for.
+        out: the folder of the search.
+        points: the candidates, the best first.
+        effort: how long to try.
+    """
+    folder, (limits, chance) = out / CHOSEN, limits_of(task)
+    with _lock(out):
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(out / CANDIDATES / str(points[0].candidate), folder, ignore=shutil.ignore_patterns(".lock"))
+        audits = {one.secret.name: one for one in audit_run(folder, effort=effort).values()}
+        leaks = {secret: largest(one.certificate, one.upper) for secret, one in audits.items()}
+        score = RunFolder(folder).record().scores.utility or 0.0
+        met = all(leaks[secret] <= limits[secret] for secret in task.secrets)
+        met = met and (task.min_utility is None or score >= task.min_utility)
+        write(out / FILE, _record(task, points, limits, chance, met))
+    return Tuned(points, limits, folder, audits, met, _recommendation(task, folder, score, leaks, limits, met))
+
+
+def _lock(out: Path) -> AbstractContextManager[None]:
+    return hold_lock(out / ".lock", 0, f"another process is writing to {out}: wait for it, or choose another folder.")
+
+
+def search_stages(
+    task: Task, limits: Mapping[str, float], chance: Mapping[str, float], measure: Measure
+) -> list[Point]:
+    """Run the three stages, and return all points, the best first.
+
+    Args:
+        task: what to search for.
+        limits: by secret, as accuracy or AUC.
+        chance: by secret, the chance level.
+        measure: trains candidates.
+    """
+    classes = without_links(task.secrets)
+    gain = FIRST_GAIN
+    if task.max_leak is not None and classes:
+        gain = SHARE * max(0.0, min(limits[secret] - chance[secret] for secret in classes))
+
+    def ranked(points: Iterable[Point]) -> list[Point]:
+        return sorted(points, key=lambda point: _rank(task, point, limits))
+
+    points = ranked(measure([Candidate(encoder, 0.5, gain, task.search.seed) for encoder in task.search.encoders]))
+    first = points[0].candidate
+    if task.min_utility is not None:
+        others = [replace(first, gain=other) for other in GAINS] if classes else []
+        others += [replace(first, tradeoff=other) for other in (0.2, 0.3, 0.4)] if LINKS in task.secrets else []
+    elif LINKS in task.secrets:
+        others = [replace(first, tradeoff=other) for other in _solved(points[0], limits[LINKS])]
+    else:
+        others = [replace(first, tradeoff=other) for other in TRADEOFFS]
+    points = ranked([*points, *measure(others)])
+    again = [replace(points[0].candidate, seed=task.search.seed + 1 + number) for number in range(SEEDS - 1)]
+    return ranked([*points, *measure(again)])
+
+
+def _rank(task: Task, point: Point, limits: Mapping[str, float]) -> tuple[float, float]:
+    """The smallest is the best: within the limit and useful, or as near to the limit as possible."""
+    if task.min_utility is not None:
+        short = max(0.0, task.min_utility - point.utility)
+        return (short, max(point.leaks.values()))
+    return (max(0.0, point.excess(limits)), -point.utility)
+
+
+def _solved(point: Point, limit: float) -> list[float]:
+    """Trade-offs at which links should have this AUC, from their AUC at another trade-off."""
+    odds = point.candidate.tradeoff / (1 - point.candidate.tradeoff)
+    wanted = odds * max(limit - CHANCE_AUC, 0.0) / max(point.leaks[LINKS] - CHANCE_AUC, 1e-3)
+    return [round(factor * wanted / (1 + factor * wanted), 3) for factor in (1.0, 0.95, 0.9)]
+
+
+# ----- the result -----------------------------------------------------------------------------------------------------
+
+
+def on_front(point: Point, points: Sequence[Point]) -> bool:
+    """Whether no other point has at least as much utility at less leak, or more at no more leak."""
+    leak = max(point.leaks.values())
+    return not any(
+        (other.utility >= point.utility and max(other.leaks.values()) < leak)
+        or (other.utility > point.utility and max(other.leaks.values()) <= leak)
+        for other in points
+    )
+
+
+def _record(
+    task: Task, points: Sequence[Point], limits: Mapping[str, float], chance: Mapping[str, float], met: bool
+) -> TuneRecord:
+    return TuneRecord(
+        graph=task.graph,
+        utility=task.utility,
+        secrets=tuple(SecretLimit(secret, chance[secret], limits[secret]) for secret in task.secrets),
+        min_utility=task.min_utility,
+        points=tuple(
+            PointRecord(
+                candidate=CandidateRecord(**asdict(point.candidate)),
+                folder=str(point.candidate),
+                utility=point.utility,
+                leaks=tuple(point.leaks[secret] for secret in task.secrets),
+                within=point.excess(limits) <= 0,
+                on_front=on_front(point, points),
+            )
+            for point in points
+        ),
+        chosen=str(points[0].candidate),
+        met=met,
+    )
+
+
+def _recommendation(
+    task: Task, folder: Path, score: float, leaks: Mapping[str, float], limits: Mapping[str, float], met: bool
+) -> str:
+    kept = f"It keeps {task.utility} at {100 * score:.1f} % ({Target.of(task.utility).metric_name} on the test part)."
+    worst = max(leaks, key=lambda secret: leaks[secret] - limits[secret])
+    leak = f"attacks on the embeddings alone reach at most {100 * leaks[worst]:.1f} % for {worst}"
+    if task.max_leak is None:
+        if met:
+            return f"{kept} For its nodes, {leak}: the least of all candidates with this utility."
+        return f"{kept} That is less than {100 * (task.min_utility or 0):.1f} %, which no candidate keeps."
+    limit = f"the limit is {100 * limits[worst]:.1f} %"
+    if met:
+        words = " ".join(f"--max-leak {secret}={math.ceil(1e4 * limits[secret]) / 1e4:g}" for secret in limits)
+        return f"{kept} For its nodes, {leak}; {limit}. To release it: graphveil export {folder} {words} --out release"
+    above = 100 * (leaks[worst] - limits[worst])
+    return f"The limit is not met: {leak}, {above:.1f} points above the limit. {kept}"

@@ -1,0 +1,62 @@
+"""`tune.json`: the candidates of a search, what each keeps and leaks on validation, and the one that was chosen."""
+
+from typing import ClassVar
+
+from graphveil.formats.record import File, Record, Share
+
+
+class CandidateRecord(Record, frozen=True):
+    """What distinguishes one training of a search from the others."""
+
+    encoder: str
+    tradeoff: Share
+    gain: Share
+    seed: int
+
+
+class SecretLimit(Record, frozen=True):
+    """A secret with its chance level, and the highest attack accuracy or AUC to accept."""
+
+    secret: str
+    chance: Share
+    limit: Share
+
+
+class PointRecord(Record, frozen=True):
+    """A trained candidate.
+
+    Args:
+        folder: the name of its run folder.
+        utility: AUC or accuracy on the validation part.
+        leaks: for each secret, the highest attack value on nodes and links outside the test part.
+        within: whether all limits hold there.
+        on_front: whether no other candidate has more utility at less leak.
+    """
+
+    candidate: CandidateRecord
+    folder: str
+    utility: Share
+    leaks: tuple[Share, ...]
+    within: bool
+    on_front: bool
+
+
+class TuneRecord(File, frozen=True, kw_only=True):
+    """A finished search.
+
+    Args:
+        min_utility: the smallest utility to accept, None if a limit was given.
+        points: all candidates, the best first.
+        chosen: the folder of the chosen one.
+        met: whether the final certificate or audit, on the test part, is within all limits.
+    """
+
+    SCHEMA: ClassVar[str] = "graphveil/tune/1"
+
+    graph: str
+    utility: str
+    secrets: tuple[SecretLimit, ...]
+    min_utility: Share | None
+    points: tuple[PointRecord, ...]
+    chosen: str
+    met: bool

@@ -1,0 +1,58 @@
+"""One candidate of a search: its limit, its folder, and that a finished one is not trained again."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graphveil.errors import GraphveilError
+from graphveil.experiments.candidates import Candidate, Limit, Search, Task, limits_of, run_candidate
+
+QUICK = Search(encoders=("gcn",), rounds=12)
+
+
+def task(max_leak: str | None = "+5", min_utility: float | None = None, search: Search = QUICK) -> Task:
+    return Task.of("karate", "links", ("labels",), max_leak, min_utility, search)
+
+
+@pytest.mark.parametrize(
+    ("word", "limit"), [("+2", Limit(0.02, True)), ("0.6", Limit(0.6)), ("+0", Limit(0.0, True)), ("1", Limit(1.0))]
+)
+def test_a_limit_is_points_above_chance_or_a_value(word: str, limit: Limit) -> None:
+    assert Limit.parsed(word) == limit
+    assert limit.over(0.3) == pytest.approx(0.3 + limit.value if limit.above_chance else limit.value)
+
+
+@pytest.mark.parametrize("word", ["2", "-1", "two", "", "+200", "nan"])
+def test_what_is_no_limit_is_one_sentence(word: str) -> None:
+    with pytest.raises(GraphveilError, match=r"is not a limit: expected points above the chance level, such as \+2"):
+        Limit.parsed(word)
+
+
+def test_settings_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(GraphveilError, match="were both given"):
+        task("+2", 0.5)
+    with pytest.raises(GraphveilError, match="the smallest utility is 2"):
+        task(None, 2.0)
+    with pytest.raises(GraphveilError, match="unknown encoder 'gnc'"):
+        task(search=replace(QUICK, encoders=("gnc",)))
+    assert task(None).max_leak == Limit(0.02, True), "the default"
+
+
+def test_the_limit_of_each_secret_is_above_its_own_chance_level() -> None:
+    limits, chance = limits_of(Task.of("karate", "labels", ("links",), "+5", None, QUICK))
+    assert (limits, chance) == ({"links": 0.55}, {"links": 0.5})
+    limits, chance = limits_of(task())
+    assert limits["labels"] == pytest.approx(chance["labels"] + 0.05)
+
+
+def test_a_candidate_is_a_run_folder_that_is_read_again(tmp_path: Path) -> None:
+    candidate = Candidate("gcn", 0.5, 0.01, 7)
+    first = run_candidate(task(), candidate, tmp_path / "out" / "candidates")
+    record = tmp_path / "out" / "candidates" / str(candidate) / "run.json"
+    before = record.stat().st_mtime_ns
+    assert run_candidate(task(), candidate, tmp_path / "out" / "candidates") == first
+    assert record.stat().st_mtime_ns == before
+    other = Task.of("karate", "labels", ("links",), "+5", None, QUICK)
+    with pytest.raises(GraphveilError, match="has the candidates of another search"):
+        run_candidate(other, candidate, tmp_path / "out" / "candidates")

@@ -1,0 +1,98 @@
+"""The search: its stages, its choice, and the chosen run."""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import graphveil as gv
+from graphveil.experiments.candidates import Candidate, Point, Search, Task
+from graphveil.experiments.tune import on_front, search_stages
+from graphveil.runs.audit import audit_run
+from graphveil.runs.folder import RunFolder
+
+Rule = Callable[[Candidate], tuple[float, float]]
+
+
+def stages(
+    rule: Rule, secret: str = "labels", max_leak: str | None = "+2", min_utility: float | None = None
+) -> tuple[list[Point], list[list[Candidate]]]:
+    """Search with a rule from candidate to (utility, leak) in place of training."""
+    asked: list[list[Candidate]] = []
+    utility = "links" if secret == "labels" else "labels"
+    chance = {secret: 0.5 if secret == "links" else 0.3}
+    task = Task.of("cora", utility, (secret,), max_leak, min_utility, Search())
+    limits = {secret: 1.0 if task.max_leak is None else task.max_leak.over(chance[secret])}
+
+    def measure(candidates: Sequence[Candidate]) -> list[Point]:
+        asked.append(list(candidates))
+        return [Point(one, rule(one)[0], {secret: rule(one)[1]}) for one in candidates]
+
+    return search_stages(task, limits, chance, measure), asked
+
+
+def test_the_most_useful_candidate_within_the_limit_is_chosen() -> None:
+    useful = {"gcn": 0.80, "gat": 0.83, "hgcn": 0.9}
+    leaks = {"gcn": 0.31, "gat": 0.31, "hgcn": 0.35}
+
+    def rule(one: Candidate) -> tuple[float, float]:
+        return useful[one.encoder] + 0.1 * (one.tradeoff == 0.7) + 0.01 * one.seed, leaks[one.encoder]
+
+    points, (first, second, third) = stages(rule)
+    assert [one.encoder for one in first] == ["gcn", "gat", "hgcn"]
+    assert all(one.gain == pytest.approx(0.6 * 0.02) for one in first)
+    assert {one.encoder for one in second} == {"gat"}, "hgcn is above the limit"
+    assert {one.tradeoff for one in third} == {0.7}
+    assert points[0].candidate == Candidate("gat", 0.7, first[0].gain, 3)
+
+
+def test_without_a_candidate_within_the_limit_the_nearest_is_chosen() -> None:
+    points, _ = stages(lambda one: (one.tradeoff, 0.3 + 0.1 * one.tradeoff + 0.05))
+    assert points[0].candidate.tradeoff == 0.3
+    assert points[0].excess({"labels": 0.32}) > 0
+
+
+def test_the_tradeoff_of_hidden_links_is_solved_for() -> None:
+    """The AUC above chance is in proportion to lambda / (1 - lambda)."""
+
+    def rule(one: Candidate) -> tuple[float, float]:
+        return 0.8, 0.5 + 0.3 * one.tradeoff / (1 - one.tradeoff)
+
+    points, (_, second, _) = stages(rule, "links", "0.7")
+    assert second[0].tradeoff == pytest.approx(0.4, abs=1e-3)
+    assert points[0].excess({"links": 0.7}) <= 1e-3
+
+
+def test_a_smallest_utility_gives_the_least_leak() -> None:
+    points, _ = stages(lambda one: (0.75 + 2 * one.gain, 0.3 + one.gain), max_leak=None, min_utility=0.78)
+    assert points[0].candidate.gain == 0.02
+    points, _ = stages(lambda one: (0.75 + 2 * one.gain, 0.3 + one.gain), max_leak=None, min_utility=0.99)
+    assert points[0].candidate.gain == 0.1, "none reaches it, so the nearest"
+
+
+def test_the_front() -> None:
+    one = Candidate("gcn", 0.5, 0.0, 0)
+    low, high, bad = Point(one, 0.7, {"s": 0.3}), Point(one, 0.9, {"s": 0.5}), Point(one, 0.6, {"s": 0.4})
+    assert [on_front(point, [low, high, bad]) for point in (low, high, bad)] == [True, True, False]
+
+
+def test_the_chosen_run_is_an_ordinary_run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphveil.experiments.tune.TRADEOFFS", (0.7,))
+    monkeypatch.setattr("graphveil.experiments.tune.SEEDS", 2)
+    quickly = partial(audit_run, attacks="quick", controls=False)
+    monkeypatch.setattr("graphveil.experiments.tune.audit_run", quickly)
+    search = Search(encoders=("gcn",), rounds=12)
+    result = gv.tune("karate", tmp_path / "out", max_leak="+40", search=search)
+    assert result.folder == tmp_path / "out" / "chosen"
+    assert len(result.points) == 3
+    record = RunFolder(result.folder).record()
+    assert record.split_seed == 0
+    assert set(result.audits) == {"labels"}
+    saved = json.loads((tmp_path / "out" / "tune.json").read_text())
+    assert saved["schema"] == "graphveil/tune/1"
+    assert saved["chosen"] == str(result.points[0].candidate)
+    assert saved["met"] == result.met
+    again = gv.tune("karate", tmp_path / "out", max_leak="+40", search=search)
+    assert [point.candidate for point in again.points] == [point.candidate for point in result.points]
