@@ -1,6 +1,5 @@
 """The command line: verbs, no logic. torch and PyG are imported inside the verbs, so that --help is fast."""
 
-import os
 import sys
 from collections.abc import Iterable
 
@@ -13,8 +12,6 @@ __all__ = ["app", "data", "demo", "experiments", "release", "report", "run", "ru
 
 def run() -> None:
     """Run the command line. Every expected error is one sentence on stderr and exit code 2."""
-    # GNU OpenMP's threads spin so long while they wait that a run was 15 times slower on a machine with other work.
-    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
         with exit_on_interrupt():
             check_arguments(sys.argv)

@@ -8,8 +8,8 @@ links are hidden, the several teachers of a student are runs of one batch, too.
 import copy
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ from graphveil.training.loop import Problem, Training
 from graphveil.training.objectives import CODES
 from graphveil.training.players import Streams
 from graphveil.training.targets import secret_target, utility_target
+from graphveil.training.threads import suitable_threads
 from graphveil.veil.code_books import add_distilled_books, class_probabilities, merged_book
 from graphveil.veil.modules import build_method, build_modules, check_encoder
 
@@ -127,7 +128,7 @@ class Fitting:
         )
         check_encoder(first, modules["encoder"], problem, graph.x.size(0))
         streams = Streams([veil.seed for veil in veils], first.recipe.rounds * first.recipe.inner_steps, device)
-        with first.repeatable():  # it may train a predictor of unknown classes
+        with self._conditions():  # it may train a predictor of unknown classes
             return Training(build_method(first, problem, modules, streams), first.recipe)
 
     def run(self, on_round: Callable[[Training], None] | None = None, checkpoint: Path | None = None) -> None:
@@ -144,7 +145,7 @@ class Fitting:
         if checkpoint is not None:
             after_round = self._with_checkpoints(checkpoint, on_round)
         try:
-            with self.veils[0].repeatable():
+            with self._conditions():
                 self.training.run(after_round)
         except DivergedError:
             self._hand_over()  # the last good state
@@ -152,6 +153,12 @@ class Fitting:
         self._hand_over()
         if len(self.veils) == 1 and (errors := self.diverged(0)):
             raise errors[0]
+
+    @contextmanager
+    def _conditions(self) -> Iterator[None]:
+        """The threads and the kernels of a training."""
+        with self.veils[0].repeatable(), suitable_threads(self.graph.edge_index.size(1) // 2):
+            yield
 
     def diverged(self, number: int) -> list[DivergedError]:
         """The errors in the runs of a veil."""
@@ -181,6 +188,10 @@ class Fitting:
 
     def _hand_over(self) -> None:
         """Load the state that validation selected into each veil, and build its code book or its grid."""
+        with suitable_threads(self.graph.edge_index.size(1) // 2):
+            self._load_states()
+
+    def _load_states(self) -> None:
         for numbers in self._sharing:
             runs, split = self._runs_of(numbers[0]), self.splits[numbers[0]]
             veils = [self.veils[number] for number in numbers]
