@@ -4,6 +4,7 @@ Everything is derived from the raw answers of the attacks. `verdict` and `flags`
 """
 
 import hashlib
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -367,6 +368,14 @@ class Audit:
             except BaseException:
                 answers_file.unlink(missing_ok=True)
                 raise
+
+    def __repr__(self) -> str:
+        best, target = self.strongest, self.secret.target
+        value = f"{best.attack}: {target.metric_name} {best.headline}, chance {100 * self.secret.chance:.1f}"
+        return f"Audit({self.secret.name}: {self.verdict}; {value})"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def __rich__(self) -> Any:
         from graphveil.auditing.show import shown  # noqa: PLC0415 - it imports this module

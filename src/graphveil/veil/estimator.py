@@ -41,9 +41,10 @@ from graphveil.training.targets import secret_target, utility_target
 from graphveil.veil.code_books import node_names
 from graphveil.veil.fitting import Fitting
 from graphveil.veil.modules import build_modules, saved_adversary, saved_spec
+from graphveil.veil.params import Params
 
 
-class Veil:
+class Veil(Params):
     """The estimator: trains embeddings z that keep the utility and hide the secrets (sections 3 and 4 of the paper).
 
     The adversarial objectives minimise ``tradeoff * L_utility + (1 - tradeoff) * sum of the secret terms``. Under
@@ -85,6 +86,7 @@ class Veil:
         seed: int = 0,
         device: str = "auto",
     ) -> None:
+        self._given = {"secret": secret, "adversary": adversary, "recipe": recipe}
         self.utility, self.encoder = utility, encoder
         self.secrets = (secret,) if isinstance(secret, str) else tuple(secret)
         self.tradeoff, self.objective = tradeoff, objective
@@ -143,6 +145,10 @@ class Veil:
         """
         Fitting([self], graph, [split]).run(on_round, checkpoint)
         return self
+
+    def fit_transform(self, graph: Data, split: Split) -> Tensor:
+        """Train, and return the embeddings of the graph that it was trained on; see `fit` and `transform`."""
+        return self.fit(graph, split).transform(graph, split)
 
     def transform(self, graph: Data, split: Split | None = None) -> Tensor:
         """Embeddings z, (num_nodes, channels) float32 on the CPU, in the order of the graph's nodes.

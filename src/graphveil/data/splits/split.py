@@ -81,6 +81,12 @@ class Split:
         _check_nodes(self)
         _check_pairs(self)
 
+    def __repr__(self) -> str:
+        parts = ("train", "val", "test", "spare")
+        nodes = ", ".join(f"{len(getattr(self, f'{part}_nodes')):,} {part}" for part in parts)
+        links = ", ".join(f"{getattr(self, f'{part}_links').size(1):,} {part}" for part in parts[:3])
+        return f"Split(nodes: {nodes}; links: {links}; messages along {self.message_edges} links)"
+
     @classmethod
     def paper(
         cls,
