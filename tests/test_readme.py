@@ -35,7 +35,7 @@ def test_the_example(forks: Forks, tmp_path: Path) -> None:
     assert certificate.startswith(
         "An attacker who sees only the released codes, with any method, predicts the label of at"
     )
-    assert re.match(r"utility \d\d\.\d\d% auc; counted rule on labels \d\d\.\d\d% accuracy \(chance", score)
+    assert re.match(r"utility \d\d\.\d\d% auc; majority class per code on labels \d\d\.\d\d% accuracy \(chance", score)
     for file in ("model.safetensors", "run.json", "audit.json"):
         assert (tmp_path / "runs" / "cora" / file).exists()
     assert len(EXAMPLES) == 1

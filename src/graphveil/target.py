@@ -41,6 +41,7 @@ class Target:
         message_edges: The default links for message passing if it is the utility. For links, these are the training
             links, so that held-out links do not leak.
         papers_attacker: The attack that the paper trains on finished embeddings.
+        code_attack: The attack on codes that belongs to their training.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Target:
     adversary: str
     message_edges: Literal["train", "all"]
     papers_attacker: str
+    code_attack: str
 
     @classmethod
     def of(cls, name: str) -> "Target":
@@ -86,6 +88,7 @@ _LINKS = Target(
     adversary="pair-mlp",
     message_edges="train",
     papers_attacker="bilinear",
+    code_attack="link rate per pair of codes",
 )
 _LABELS = Target(
     name=LABELS,
@@ -98,6 +101,7 @@ _LABELS = Target(
     adversary="mlp",
     message_edges="all",
     papers_attacker="logistic regression, few",
+    code_attack="majority class per code",
 )
 
 

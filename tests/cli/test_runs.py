@@ -36,14 +36,18 @@ def test_protect_without_a_terminal_is_plain_text(problem: list[str], tmp_path: 
     assert list(record["certificates"]) == record["config"]["secrets"]
     (certificate,) = record["certificates"].values()
     if record["config"]["objective"] == "codes":
-        assert "most frequent class of each code" in done.stdout
+        of_links = record["config"]["secrets"] == ["links"]
+        assert (
+            f"The attack is the {'link rate per pair of codes' if of_links else 'majority class per code'}"
+            in done.stdout
+        )
         if certificate is not None:
             assert f"Certificate for {record['config']['secrets'][0]}: {certificate['sentence']}" in done.stdout
         else:
             assert "karate" in problem, "too small a graph for so few rounds: all nodes have one code"
     else:
         assert certificate is None
-        assert "trained with the encoder. A fresh attacker may learn more" in done.stdout
+        assert "trained with the encoder. A new attacker may learn more" in done.stdout
 
 
 @pytest.mark.parametrize(

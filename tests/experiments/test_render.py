@@ -27,7 +27,7 @@ def test_a_sweep_is_compared_with_chance_levels_and_not_with_a_paper() -> None:
     for text in (markdown(rows), latex(rows, "T"), comma_separated(rows), *brief(rows)[0]):
         assert not re.search("paper|verdict|repr|protocol", text)
     assert brief(rows) == (
-        ["lambda", "utility (chance)", "adversary", "attack", "chance level"],
+        ["lambda", "utility (chance)", "majority class per code", "strongest attack", "chance level"],
         [[tradeoff, "92.0 ± 1.0 (50.0)", "74.0 ± 1.0", "85.0 ± 1.0", "30.0"] for tradeoff in ("0.5", "1")],
     )
     head, _, first, _ = markdown(rows).splitlines()

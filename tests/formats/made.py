@@ -14,6 +14,7 @@ from graphveil.formats.tune import TuneRecord
 
 CODES = np.array([0, 0, 0, 1, 1, 1, 1, 1])
 LINKS = np.array([[0, 0, 1, 2, 4, 5], [1, 2, 2, 3, 5, 6]])
+ATTACK = "majority class per code"
 READ = {"value": 0.4, "ci": [0.3, 0.5]}
 VERSIONS = {"graphveil": "0.1.0"}
 
@@ -29,7 +30,7 @@ def certificate(secret: str = "labels") -> dict[str, Any]:
 def veil() -> dict[str, Any]:
     """As `Veil.save` writes it."""
     return {
-        "schema": "graphveil/run/6",
+        "schema": "graphveil/run/7",
         "config": {
             "utility": "links",
             "secrets": ["labels"],
@@ -56,7 +57,7 @@ def veil() -> dict[str, Any]:
 
 def run() -> dict[str, Any]:
     """As `graphveil protect` writes it."""
-    score = {"secret": "labels", "metric": "accuracy", "value": 0.4, "rounded": 0.4, "chance": 0.3, "reader": "rule"}
+    score = {"secret": "labels", "metric": "accuracy", "value": 0.4, "rounded": 0.4, "chance": 0.3, "attack": ATTACK}
     return veil() | {
         "scores": {"utility": 0.9, "utility_metric": "auc", "utility_chance": 0.5, "secrets": [score]},
         "graph": "cora",

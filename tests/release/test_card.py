@@ -137,7 +137,7 @@ def test_the_card_has_the_results_of_the_audit(evidence: Evidence) -> None:
         "| worst of 7 groups, by class (TPR - FPR, 41 test examples; interval corrected for all groups)"
         " | 31.2 % [10.1, 50.0] | 0.0 % |",
         "| balanced accuracy | 71.0 % [60.0, 80.0] | 50.0 % |",
-        "| floor (implied by the utility alone) | 62.0 % [50.0, 70.0] | 55.0 % |",
+        "| public graph without z | 62.0 % [50.0, 70.0] | 55.0 % |",
         "| joint adversary (not evidence) | 59.5 % | 55.0 % |",
         "| a tree | 50.0 % [40.0, 60.0] |",
         "- Flag: too few examples, there are 79.",

@@ -11,7 +11,7 @@ from tests.reporting.conftest import Show, parse, percent, signed, table
 
 def test_every_cell_of_a_table(show: Show) -> None:
     content = made.experiment("table2")
-    lines = table(show(table2=content), "The paper, its protocol here, and fresh attacks").cells()
+    lines = table(show(table2=content), "The paper, its protocol here, and the strongest attack").cells()
     assert len(lines) == len(content["rows"]) == 45
     symbols = {"reproduced": "✓ reproduced", "better": "▲ better", "not reproduced": "✗ not reproduced"}
     for line, row in zip(lines, content["rows"], strict=True):
@@ -24,7 +24,7 @@ def test_every_cell_of_a_table(show: Show) -> None:
         assert line[14:] == [percent(row["chance"]), "86.0", "10%"]
 
 
-def test_the_summary_of_experiments_counts_verdicts(show: Show) -> None:
+def test_the_summary_of_experiments_counts_outcomes(show: Show) -> None:
     content = made.experiment("table2")
     rows = content["rows"]
     rows[0]["protocol"] = made.estimate(0.1)  # of unprotected embeddings, so not of a joint adversary
@@ -36,7 +36,7 @@ def test_the_summary_of_experiments_counts_verdicts(show: Show) -> None:
     worst = max(protected, key=lambda row: row["fresh"]["value"] - row["protocol"]["value"])
     assert worst["variant"] == "published"
     assert f"most for published on {worst['dataset']} · {worst['encoder']} at λ 0.5" in page.text
-    for line, variant in zip(table(page, "Verdicts and gaps").cells(), made.VARIANTS, strict=True):
+    for line, variant in zip(table(page, "Outcomes and gaps").cells(), made.VARIANTS, strict=True):
         own = [row["verdict"] for row in rows if row["variant"] == variant]
         assert line[:6] == [f"table2 · {variant}", "9", *(str(own.count(verdict)) for verdict in made.VERDICTS)]
         assert line[6] == "9 of 9"
@@ -61,10 +61,10 @@ def test_one_seed_has_no_interval(show: Show) -> None:
     for row in content["rows"]:
         row.update(dict.fromkeys(("utility", "protocol", "fresh"), made.estimate(0.75, 0)), seeds=1, verdict="")
     page = show(table2=content)
-    line = table(page, "The paper, its protocol here, and fresh attacks").cells()[0]
+    line = table(page, "The paper, its protocol here, and the strongest attack").cells()[0]
     assert [line[6], line[9], line[11]] == ["75.0"] * 3
     assert "None of the 9 rows can be compared with the paper." in page.text
-    assert table(page, "Verdicts and gaps").cells()[0][6] == MISSING
+    assert table(page, "Outcomes and gaps").cells()[0][6] == MISSING
 
 
 def test_a_sweep_has_no_paper(show: Show) -> None:
@@ -72,8 +72,8 @@ def test_a_sweep_has_no_paper(show: Show) -> None:
     for row in content["rows"]:
         row.update(paper=None, verdict="")
     page = show(sweep=content | {"config": {}})
-    assert not re.search("paper|verdict|reproduced|protocol", page.all("body")[0].text, re.IGNORECASE)
-    lines = table(page, "All trade-offs, with fresh attacks").cells()
+    assert not re.search("paper|outcome|verdict|reproduced|protocol|adversary", page.all("body")[0].text, re.IGNORECASE)
+    lines = table(page, "All trade-offs, with the strongest attack").cells()
     for line, row in zip(lines, content["rows"], strict=True):
         kept, joint, fresh = (row[name]["value"] for name in ("utility", "protocol", "fresh"))
         assert line[4:6] == [f"{percent(kept)} ± 1.2", "50.0"]
@@ -83,11 +83,11 @@ def test_a_sweep_has_no_paper(show: Show) -> None:
     assert f"In {above} of 18 rows the strongest attack is significantly above chance." in page.text
 
 
-def test_no_fresh_attack_is_stronger_than_the_protocol(show: Show) -> None:
+def test_no_attack_is_stronger_than_that_of_the_protocol(show: Show) -> None:
     content = made.experiment("table2", variants=["club"])
     for row in content["rows"]:
         row.update(protocol=row["fresh"])
-    assert "In no cell is a fresh attack stronger than the attack of the paper's protocol." in show(table2=content).text
+    assert "No attack is stronger than that of the paper's protocol." in show(table2=content).text
 
 
 def test_nothing_to_show_says_so(show: Show) -> None:

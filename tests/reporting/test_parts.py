@@ -18,7 +18,7 @@ def test_a_limit_is_rounded_up_and_is_at_most_everything() -> None:
 
 def test_differences_have_a_sign_or_a_word() -> None:
     assert [points(0.0469), points(-0.0469)] == ["+4.7", f"{MINUS}4.7"]
-    assert compared(-0.0469, "the floor") == "4.7 points below the floor"
+    assert compared(-0.0469, "it") == "4.7 points below it"
 
 
 @pytest.mark.parametrize("written", [plus_minus, interval])

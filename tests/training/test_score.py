@@ -26,4 +26,4 @@ def test_codes_that_are_the_classes_keep_all_of_them_and_one_code_keeps_nothing(
     assert silent.utility == pytest.approx(float((small.y[small_split.test_nodes] == 0).double().mean()))
     assert labels.value <= labels.chance
     assert links.value == links.chance == 0.5
-    assert {one.reader for one in silent.secrets} == {"counted rule"}
+    assert [one.attack for one in silent.secrets] == ["majority class per code", "link rate per pair of codes"]

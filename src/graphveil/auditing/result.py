@@ -241,10 +241,10 @@ class Audit:
 
     @cached_property
     def floor(self) -> Interval | None:
-        """The attack value that a perfect utility implies by itself.
+        """What is possible without z.
 
-        For links, it is the AUC of the best rule on the true classes of both nodes. For a node secret, it is the
-        accuracy of the strongest attack on the public graph without z.
+        For links, it is the floor: the AUC of the best rule on the true classes of both nodes. For a node secret, it
+        is the accuracy of the strongest attack on the public graph.
         """
         if isinstance(self.secret, LinkSecret):
             return floor_auc(self.secret)
@@ -258,7 +258,7 @@ class Audit:
 
     @property
     def excess(self) -> float | None:
-        """The value of the strongest attack minus the floor."""
+        """The value of the strongest attack minus `floor`."""
         return None if self.floor is None else self.strongest.headline.value - self.floor.value
 
     # ----- the verdict ------------------------------------------------------------------------------------------------

@@ -68,8 +68,9 @@ def rows(audit: Audit) -> list[tuple[str, str]]:
             added = "" if excess is None else f"; z adds {signed(excess)} points"
             lines.append((name, f"{finding.attack}: {finding.headline}{added}"))
     if audit.floor is not None and audit.excess is not None:
-        origin = "the best rule on pairs of true classes" if target.is_links else "the public graph without z"
-        lines.append(("floor", f"{audit.floor}, {origin}; the strongest attack is {_above_or_below(audit.excess)} it"))
+        name = "floor" if target.is_links else "public graph without z"
+        origin = ", the best rule on pairs of true classes" if target.is_links else ""
+        lines.append((name, f"{audit.floor}{origin}; the strongest attack is {_above_or_below(audit.excess)} it"))
     if audit.gap is not None and audit.context.joint is not None:
         joint = f"{100 * audit.context.joint:.1f}; the strongest attack is {_above_or_below(audit.gap)} it"
         lines.append(("joint adversary", joint))

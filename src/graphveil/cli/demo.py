@@ -37,7 +37,7 @@ def demo(
             scores[title] = veil.fit(graph, split, on_round=on_round).score(graph, split)
         z[title] = veil.transform(graph, split)
     console.print(scores_table("Cora, GCN: links kept, labels hidden", scores))
-    caution(veil.objective, "The audit runs such attackers:")
+    caution(scores["protected"], "The audit runs such attackers:")
     score = scores["protected"]
     joint = None if veil.objective == "codes" else score.secrets[0].value
     utility = utility_of("links", score.utility, graph, split, scores["unprotected"].utility)

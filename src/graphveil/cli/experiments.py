@@ -71,7 +71,7 @@ def reproduce(
     ] = None,
     reaudit: Reaudit = False,
 ) -> None:
-    """Reproduce the paper's tables and figures: the published numbers, ours, and the accuracy of fresh attacks.
+    """Reproduce the paper's tables and figures: the published numbers, ours, and the strongest attack.
 
     Each training and its audit is one cell, saved in one file: an interrupted command continues with missing cells.
 

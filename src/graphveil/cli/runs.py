@@ -132,7 +132,7 @@ def protect(
     console.print(
         f"{len(veil.history_)} rounds in {run.seconds:.1f} s; files in {out}", highlight=False, soft_wrap=True
     )
-    caution(objective, f"To measure other attacks: graphveil audit {out}")
+    caution(run.score, f"To measure other attacks: graphveil audit {out}")
     track(mlflow, out)
 
 

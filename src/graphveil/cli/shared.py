@@ -199,17 +199,18 @@ def show_certificates(certificates: "Mapping[str, Certificate | None]") -> None:
             console.print(f"Certificate for {secret}: {certificate.sentence}", highlight=False, soft_wrap=True)
 
 
-def caution(objective: str, then: str) -> None:
+def caution(score: "Score", then: str) -> None:
     """Print what the attack in the table of scores is, and that other attacks may be stronger.
 
     Args:
-        objective: The objective of the run.
+        score: The scores of the run.
         then: A sentence to add.
     """
+    names = " or the ".join(dict.fromkeys(one.attack for one in score.secrets))
     sentences = (
-        "The attack predicts the most frequent class of each code, counted on nodes with known secrets."
+        f"The attack is the {names}, counted on known secrets."
         " Attackers who also know the graph or the features may learn more."
-        if objective == "codes"
-        else "The attack is the adversary that was trained with the encoder. A fresh attacker may learn more."
+        if names != "joint adversary"
+        else "The attack is the joint adversary, which was trained with the encoder. A new attacker may learn more."
     )
     console.print(f"{sentences} {then}", style="dim", highlight=False, soft_wrap=True)

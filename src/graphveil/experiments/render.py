@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from graphveil.experiments.tables import Row
 from graphveil.formats import Interval
+from graphveil.formats.experiment import own_attacks
 
 COLUMNS = ("variant", "graph", "encoder", "lambda", "seeds")
-WITHOUT_PAPER = ("utility", "utility: chance level", "joint adversary")
+WITHOUT_PAPER = ("utility", "utility: chance level")
 WITH_PAPER = (
     "utility: paper",
     "utility: ours",
@@ -25,7 +26,14 @@ LATEX = str.maketrans(
     | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "±": r"$\pm$"}
 )
 
-BRIEF = ("graph, encoder", "variant, lambda", "utility (paper)", "adversary (paper)", "attack", "reproduced")
+BRIEF = (
+    "graph, encoder",
+    "variant, lambda",
+    "utility (paper)",
+    "paper's attack (paper)",
+    "strongest attack",
+    "reproduced",
+)
 
 
 def brief(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[str]]]:
@@ -64,8 +72,8 @@ def _brief_without_paper(rows: Sequence[Row]) -> tuple[Sequence[str], list[list[
         *([_level_name(rows)] if alike else ["graph, encoder", f"variant, {_level_name(rows)}"]),
         "utility (chance)",
         *(["secret"] if several else []),
-        "adversary",
-        "attack",
+        _own(rows),
+        "strongest attack",
         "chance level",
     ]
     lines = [
@@ -100,7 +108,7 @@ def texts(rows: Sequence[Row], papers: bool) -> tuple[Sequence[str], list[list[s
     """
     first = [_level_name(rows) if name == "lambda" else name for name in COLUMNS]
     if not papers:
-        return (*first, *WITHOUT_PAPER, *AUDIT), [
+        return (*first, *WITHOUT_PAPER, _own(rows), *AUDIT), [
             [
                 *_setting(one),
                 with_half(one.utility),
@@ -128,6 +136,11 @@ def texts(rows: Sequence[Row], papers: bool) -> tuple[Sequence[str], list[list[s
 
 def _setting(one: Row) -> list[str]:
     return [one.variant, one.dataset, one.encoder, one.level, str(one.seeds)]
+
+
+def _own(rows: Sequence[Row]) -> str:
+    """The name of the own attack of the trainings; the methods of other authors have none."""
+    return own_attacks((one.secret, one.variant) for one in rows if one.epsilon is None).attack or "own attack"
 
 
 def _level_name(rows: Sequence[Row]) -> str:

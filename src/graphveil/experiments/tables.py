@@ -45,7 +45,8 @@ class Row:
         finer: the class-matched AUC of links, or the balanced accuracy of a node secret.
         utility_chance: the chance level of the utility.
         chance: the chance level of the secret.
-        floor: the attack value that a perfect utility implies; None if unknown.
+        floor: for links, the AUC of the best rule on pairs of true classes; for a node secret, the accuracy of attacks
+            on the public graph; None if unknown.
         flagged: the share of runs with a flag.
         paper: utility and attack value that the paper prints; None if it prints nothing.
         equal_classes: the AUC of comparing the true classes for equality; None for a secret other than links.

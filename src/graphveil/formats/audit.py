@@ -86,7 +86,11 @@ class Further(ShareInterval, frozen=True, kw_only=True):
 
 
 class Floor(ShareInterval, frozen=True, kw_only=True):
-    """The attack value that the utility implies by itself; `excess` is the strongest attack minus the floor."""
+    """What is possible without z; `excess` is the strongest attack minus it.
+
+    For links it is the floor, the AUC of the best rule on pairs of true classes; for a node secret it is the accuracy
+    of attacks on the public graph.
+    """
 
     excess: Number
 

@@ -1,10 +1,12 @@
 """The files of experiments: one cell, the results of a table or a figure, and Table 1."""
 
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from graphveil.formats.audit import Map
 from graphveil.formats.interval import Interval
 from graphveil.formats.record import Count, File, Number, Record, Share
+from graphveil.target import Target
 
 Curve = tuple[Number | None, ...]
 Verdict = Literal["reproduced", "better", "not reproduced", ""]
@@ -158,7 +160,8 @@ class Row(Record, frozen=True, kw_only=True):
         protocol: the attack of the paper's protocol.
         fresh: the strongest attack of the audit.
         finer: the class-matched AUC of links, or the balanced accuracy of a node secret.
-        floor: what the utility implies if it is perfect.
+        floor: for links, the AUC of the best rule on pairs of true classes; for a node secret, the accuracy of attacks
+            on the public graph.
         flagged: the share of runs with a flag.
         paper: utility and secret as the paper prints them.
         verdict: the comparison with them.
@@ -199,6 +202,39 @@ class Row(Record, frozen=True, kw_only=True):
     def gap(self) -> float | None:
         """The strongest attack minus the paper's protocol; None for peers, which train no adversary."""
         return None if self.epsilon is not None else self.fresh.value - self.protocol.value
+
+
+class OwnAttacks(NamedTuple):
+    """The names of a training's own attack, and of the attack that selects its best round."""
+
+    attack: str
+    probe: str
+
+    @property
+    def is_adversary(self) -> bool:
+        """Whether all of these trainings have a joint adversary."""
+        return self == ADVERSARY
+
+
+ADVERSARY = OwnAttacks("joint adversary", "ridge probe")
+CODE_VARIANTS = ("codes", "matched")
+"""The variants that train codes, and no adversary."""
+
+
+def own_attacks(trainings: Iterable[tuple[str, str]]) -> OwnAttacks:
+    """The names of the own attacks of trainings, joined if they differ.
+
+    Args:
+        trainings: the secret and the variant of each training.
+    """
+    names = dict.fromkeys(
+        OwnAttacks(Target.of(secret).code_attack, "best rule (all usable nodes)")
+        if variant in CODE_VARIANTS
+        else ADVERSARY
+        for secret, variant in trainings
+    )
+    attacks, probes = ([one[place] for one in names] for place in (0, 1))
+    return OwnAttacks(" or ".join(dict.fromkeys(attacks)), " or ".join(dict.fromkeys(probes)))
 
 
 class Hidden(Record, frozen=True):

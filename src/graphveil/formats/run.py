@@ -10,7 +10,7 @@ from graphveil.formats.certificate import Certificate
 from graphveil.formats.record import Count, File, Number, Record, Share
 from graphveil.formats.store import read, reason
 
-SCHEMA = "graphveil/run/6"
+SCHEMA = "graphveil/run/7"
 
 
 class AdversaryConfig(Record, frozen=True):
@@ -65,10 +65,11 @@ class Shapes(Record, frozen=True):
 
 
 class SecretScore(Record, frozen=True):
-    """The test result of the attack that belongs to the training: the adversary, or a rule counted from codes.
+    """The test result of the attack that belongs to the training: the joint adversary, or the attack on its codes.
 
     Args:
         rounded: the value if pairs are ranked by float32 probabilities instead of logits.
+        attack: its name, such as "joint adversary" or "majority class per code".
     """
 
     secret: str
@@ -76,7 +77,7 @@ class SecretScore(Record, frozen=True):
     value: Share
     rounded: Share
     chance: Share
-    reader: str
+    attack: str
 
 
 class Scores(Record, frozen=True):

@@ -135,7 +135,8 @@ class Audited:
         scale: the size of the leak.
         utility: what the embeddings keep, None if it is unknown.
         chance: the chance level.
-        floor: the attack value that the utility implies by itself, or None.
+        floor: for links, the AUC of the best rule on pairs of true classes; for a node secret, the accuracy of attacks
+            on the public graph; or None.
         joint: the value of the joint adversary, or None.
         further: further metrics, and attackers who hold more than z.
         flags: the name and the sentence of each flag.

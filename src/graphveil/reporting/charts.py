@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 
+from markupsafe import Markup
+
 from graphveil.formats import Interval
 from graphveil.formats.audit import Attack, AuditRecord, Map, Plane
-from graphveil.formats.experiment import History, Row
+from graphveil.formats.experiment import History, OwnAttacks, Row
 from graphveil.reporting.parts import (
     MISSING,
     Column,
@@ -28,7 +30,6 @@ MOST_POINTS = 600
 MOST_ROUNDS = 60
 ROW_HEIGHT = 27.0
 CHANCE = (swatch(0, "chance"), "chance level")
-FLOOR = (swatch(0, "floor"), "floor: implied by the utility, or by the public graph alone")
 PROTOCOL = " The paper's points follow its own protocol."
 PAPER = 4
 """The series of the paper's own points, and of fronts."""
@@ -46,6 +47,7 @@ class Picture:
 def tradeoff_curves(variant: str, rows: Sequence[Row], names: Sequence[str]) -> Figure:
     """Utility and leak over lambda, with a panel for each data set and encoder; `names` are of the three curves."""
     rows = [row for row in rows if row.tradeoff is not None]
+    of_links = all(Target.of(row.secret).is_links for row in rows)
     shown = [within(one) for row in rows for one in (row.utility, row.protocol, row.fresh)]
     ends = [end for one in shown for end in (one.low, one.high)]
     y = Axis.over("", chain(ends, (row.chance for row in rows), (row.floor for row in rows)))
@@ -65,7 +67,8 @@ def tradeoff_curves(variant: str, rows: Sequence[Row], names: Sequence[str]) -> 
             for at, one in known:
                 plot.point(series, at, one.value, f"{name} {plus_minus(one)} at λ {at:g}")
         panels.append(plot.svg())
-    heads = [*_names("data set", "encoder"), Column("λ"), *map(Column, names), Column("chance level"), Column("floor")]
+    heads = [*_names("data set", "encoder"), Column("λ"), *map(Column, names), Column("chance level")]
+    heads.append(Column(floor_name(of_links)))
     data = [
         [row.dataset, row.encoder, plain(row.tradeoff)]
         + [interval(one) for one in (row.utility, row.protocol, row.fresh)]
@@ -75,10 +78,10 @@ def tradeoff_curves(variant: str, rows: Sequence[Row], names: Sequence[str]) -> 
     intervals = ", with 95 % intervals over seeds" if any(one.half for one in shown) else ""
     return Figure(
         f"Trade-off curves: {variant}",
-        f"In percent{intervals}. Where the strongest attack is far above the joint adversary, that"
-        " adversary underestimates the leak.",
+        f"In percent{intervals}. Where the strongest attack is far above the {names[1]}, that attack underestimates the"
+        " leak.",
         panels,
-        [*((swatch(i, "line"), name) for i, name in enumerate(names)), CHANCE, FLOOR],
+        [*((swatch(i, "line"), name) for i, name in enumerate(names)), CHANCE, _floor(of_links)],
         Table("Trade-off curves, in percent", heads, data),
     )
 
@@ -130,9 +133,12 @@ def utility_against_leak(rows: Sequence[Row], utility: str, secret: str) -> Figu
     )
 
 
-def training_curves(histories: Sequence[tuple[str, History]], note: str = "") -> Figure:
-    """Validation results by round, with a panel for each training."""
-    names = ("utility", "joint adversary", "closed-form probe")
+def training_curves(histories: Sequence[tuple[str, History]], attacks: OwnAttacks, note: str = "") -> Figure:
+    """Validation results by round, with a panel for each training; `attacks` names two of the curves."""
+    names = ("utility", *attacks)
+    lag = (
+        "A probe above the adversary means that the adversary lags behind the encoder." if attacks.is_adversary else ""
+    )
     panels, data = [], []
     for title, history in histories:
         rounds = _evaluated(history)
@@ -149,8 +155,7 @@ def training_curves(histories: Sequence[tuple[str, History]], note: str = "") ->
     heads = [*_names("training"), *map(Column, ("round", *names))]
     return Figure(
         "Training curves",
-        "On the validation part, in percent; the last evaluated round is marked. A probe above the adversary means that"
-        f" the adversary lags behind the encoder. {note}".rstrip(),
+        " ".join(filter(None, ["On the validation part, in percent; the last evaluated round is marked.", lag, note])),
         panels,
         [(swatch(i, "line"), name) for i, name in enumerate(names)],
         Table("Training curves, in percent", heads, data),
@@ -232,7 +237,7 @@ def attack_chart(audit: AuditRecord, controls: Sequence[tuple[str, Attack]]) -> 
     shown += [(f"control: {name}", one, 2) for name, one in controls]
     drawn = [(name, within(one), series) for name, one, series in shown]
     ends = [end for _, one, _ in drawn for end in (one.low, one.high)]
-    floor = None if audit.floor is None else audit.floor.value
+    floor, of_links = None if audit.floor is None else audit.floor.value, audit.strongest.metric == "auc"
     x = Axis.over(metric, [*ends, audit.chance, floor])
     text = f"{len(audit.attacks)} attacks on the embeddings and the strongest on each of {len(controls)} controls"
     size = (WIDTH, 70 + ROW_HEIGHT * len(drawn))
@@ -251,7 +256,7 @@ def attack_chart(audit: AuditRecord, controls: Sequence[tuple[str, Attack]]) -> 
     heads = [
         *_names("attack or control", "strongest attack on the control"),
         Column(f"{metric} [95 % interval]"),
-        Column("on validation"),
+        Column("held-out"),
     ]
     kinds = ("on the embeddings", "on the embeddings with a graph or the features", "on a control")
     present = {series for *_, series in drawn}
@@ -259,11 +264,16 @@ def attack_chart(audit: AuditRecord, controls: Sequence[tuple[str, Attack]]) -> 
     return Figure(
         "Every attack",
         f"Attack {metric} for {audit.secret} on the test part, in percent, with 95 % intervals. ★ marks the strongest"
-        " attack, which is chosen on the validation part among the attacks on the embeddings alone.",
+        " attack, chosen on held-out examples among the attacks on the embeddings alone.",
         [plot.svg()],
-        [*legend, CHANCE, *([] if floor is None else [FLOOR])],
+        [*legend, CHANCE, *([] if floor is None else [_floor(of_links)])],
         Table("Every attack, in percent", heads, data),
     )
+
+
+def floor_name(of_links: bool) -> str:
+    """The name of what attacks reach without z."""
+    return "floor" if of_links else "public graph without z"
 
 
 def level(row: Row) -> str:
@@ -279,6 +289,11 @@ def level_name(rows: Sequence[Row]) -> str:
 def level_in_column(row: Row) -> str:
     """The trade-off without its symbol or, of a peer, epsilon with its symbol."""
     return plain(row.tradeoff) if row.epsilon is None else level(row)
+
+
+def _floor(of_links: bool) -> tuple[Markup, str]:
+    """The entry of the legend for what attacks reach without z."""
+    return swatch(0, "floor"), floor_name(of_links) + (": best rule on pairs of true classes" if of_links else "")
 
 
 def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -1,12 +1,13 @@
-"""The page of experiments: the numbers of the paper, its protocol repeated here, and fresh attacks."""
+"""The page of experiments: the numbers of the paper, its protocol repeated here, and new attackers."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from graphveil.formats.experiment import ExperimentRecord, Failed, Row, TableRecord, Verdict
+from graphveil.formats.experiment import ExperimentRecord, Failed, Row, TableRecord, Verdict, own_attacks
 from graphveil.reporting.charts import (
     Picture,
+    floor_name,
     level,
     level_in_column,
     level_name,
@@ -33,6 +34,7 @@ from graphveil.reporting.parts import (
     plus_minus,
     points,
 )
+from graphveil.target import Target
 
 MOST_CURVES = 36
 LONGEST = 60
@@ -97,11 +99,11 @@ def _against_the_paper(rows: Sequence[Row]) -> list[str]:
         sentences = [f"None of the {len(rows)} rows can be compared with the paper."]
     worst = _worst([row for row in rows if row.variant != UNPROTECTED])
     if worst is not None and worst.gap is not None and worst.gap <= 0:
-        sentences.append("In no cell is a fresh attack stronger than the attack of the paper's protocol.")
+        sentences.append("No attack is stronger than that of the paper's protocol.")
     elif worst is not None:
         sentences.append(
             f"The paper's protocol underestimates the leak of {worst.secret} most for {worst.variant} on {worst.cell}"
-            f" at {level(worst)}: its adversary has {plus_minus(worst.protocol)} %, the strongest attack"
+            f" at {level(worst)}: its attack has {plus_minus(worst.protocol)} %, the strongest attack"
             f" {plus_minus(worst.fresh)} % ({points(worst.gap)} points)."
         )
     return sentences
@@ -116,7 +118,7 @@ def _against_chance(rows: Sequence[Row]) -> list[str]:
     worst = _worst(rows)
     if worst is not None and worst.gap is not None and worst.gap > 0:
         sentences.append(
-            f"The joint adversary underestimates the leak of {worst.secret} most at {level(worst)}: it has"
+            f"The {_own([worst])} underestimates the leak of {worst.secret} most at {level(worst)}: it has"
             f" {plus_minus(worst.protocol)} %, the strongest attack {plus_minus(worst.fresh)} %"
             f" ({points(worst.gap)} points)."
         )
@@ -130,24 +132,24 @@ def _judged(rows: Sequence[Row]) -> tuple[int, int]:
 
 
 def _counts(experiments: Sequence[ExperimentRecord]) -> Table:
-    """Verdicts, leaks and the largest gap of each experiment and variant."""
+    """Outcomes, leaks and the largest gap of each experiment and variant."""
     columns = [
         Column("experiment and variant", "name"),
         Column("cells"),
         *(Column(f"{mark.symbol} {mark.text}", group="compared with the paper") for mark in VERDICTS.values()),
-        Column("above chance", group="fresh attack"),
-        Column("largest gap to the protocol", group="fresh attack"),
-        Column("in the cell", "text", group="fresh attack"),
+        Column("above chance", group="strongest attack"),
+        Column("largest gap to the protocol", group="strongest attack"),
+        Column("in the cell", "text", group="strongest attack"),
     ]
     lines = []
     for name, rows in _groups(experiments):
         counts = Counter(row.verdict for row in rows)
         lines.append([name, str(len(rows)), *(str(counts[verdict]) for verdict in VERDICTS), *_leak(rows)])
     note = (
-        "A verdict compares the paper's protocol, repeated here, with the numbers of the paper. It says nothing about"
-        f" privacy; the fresh attacks do. {ABOVE}"
+        "The outcome compares our run of the paper's protocol with its numbers. Only the strongest attack measures"
+        f" privacy. {ABOVE}"
     )
-    return Table("Verdicts and gaps", columns, lines, note)
+    return Table("Outcomes and gaps", columns, lines, note)
 
 
 def _leaks(experiments: Sequence[ExperimentRecord]) -> Table:
@@ -155,9 +157,9 @@ def _leaks(experiments: Sequence[ExperimentRecord]) -> Table:
     columns = [
         Column("sweep and variant", "name"),
         Column("cells"),
-        Column("above chance", group="fresh attack"),
-        Column("largest gap to the adversary", group="fresh attack"),
-        Column("in the cell", "text", group="fresh attack"),
+        Column("above chance", group="strongest attack"),
+        Column("largest gap to the training's own attack", group="strongest attack"),
+        Column("in the cell", "text", group="strongest attack"),
     ]
     lines = [[name, str(len(rows)), *_leak(rows)] for name, rows in _groups(experiments)]
     return Table("Leaks and gaps", columns, lines, ABOVE)
@@ -232,21 +234,28 @@ def _table(one: ExperimentRecord, results: SecretResults) -> Table:
     rows = results.rows
     utility, secret = f"utility: {one.utility}", f"secret: {results.secret}"
     note = "In percent" + (", ± half of the 95 % interval over seeds." if _has_intervals(rows) else ".")
-    leak = ("fresh attack", "gap", "class-matched or balanced", "chance level", "floor")
+    leak = (
+        "strongest attack",
+        "gap",
+        "class-matched or balanced",
+        "chance level",
+        floor_name(Target.of(results.secret).is_links),
+    )
     if one.is_sweep:
+        own = _own(rows)
         columns = [
             *(Column("cell", "name"), Column("variant", "text"), Column(level_name(rows)), Column("seeds")),
             *(Column(name, group=utility) for name in ("here", "chance level")),
-            *(Column(name, group=secret) for name in ("joint adversary", *leak)),
+            *(Column(name, group=secret) for name in (own, *leak)),
             Column("flagged"),
         ]
-        note += " Gap: the strongest attack minus the joint adversary."
+        note += f" Gap: the strongest attack minus the {own}."
         lines = [_own_line(row) for row in rows]
-        return Table("All trade-offs, with fresh attacks", columns, lines, note)
+        return Table("All trade-offs, with the strongest attack", columns, lines, note)
     columns = [
         Column("cell", "name"),
         Column("variant", "text"),
-        Column("verdict", "text"),
+        Column("outcome", "text"),
         Column(level_name(rows)),
         Column("seeds"),
         *(Column(name, group=utility) for name in ("paper", "here", "difference")),
@@ -255,7 +264,12 @@ def _table(one: ExperimentRecord, results: SecretResults) -> Table:
     ]
     note += " Gap: the strongest attack minus the protocol here."
     lines = [_line(row) for row in rows]
-    return Table("The paper, its protocol here, and fresh attacks", columns, lines, note)
+    return Table("The paper, its protocol here, and the strongest attack", columns, lines, note)
+
+
+def _own(rows: Sequence[Row]) -> str:
+    """The name of the own attack of the trainings; the methods of other authors have none."""
+    return own_attacks((row.secret, row.variant) for row in rows if row.epsilon is None).attack or "own attack"
 
 
 def _has_intervals(rows: Sequence[Row]) -> bool:
@@ -306,11 +320,10 @@ def _leak_of(row: Row) -> list[str]:
 
 def _charts(one: ExperimentRecord, results: SecretResults) -> list[Part]:
     parts: list[Part] = []
-    names = (f"utility: {one.utility}", "joint adversary", "strongest attack")
     for variant in dict.fromkeys(row.variant for row in results.rows):
         rows = [row for row in results.rows if row.variant == variant]
         if len({row.tradeoff for row in rows} - {None}) >= 3:
-            parts.append(tradeoff_curves(variant, rows, names))
+            parts.append(tradeoff_curves(variant, rows, (f"utility: {one.utility}", _own(rows), "strongest attack")))
     parts.append(utility_against_leak(results.rows, one.utility, results.secret))
     if curves := _curves(results.rows, one.name):
         parts.append(Fold(f"Training curves: {len(curves.panels)}", [curves]))
@@ -332,7 +345,8 @@ def _curves(rows: Sequence[Row], name: str) -> Figure | None:
         note = f"{len(shown[:MOST_CURVES])} of {with_history} trainings; all are in {name}.json."
     titles = [(f"{row.cell} · {row.variant} · {level(row)}", row.history) for row in shown[:MOST_CURVES]]
     histories = [(title, history) for title, history in titles if history is not None]
-    return training_curves(histories, note) if histories else None
+    attacks = own_attacks((row.secret, row.variant) for row in shown[:MOST_CURVES])
+    return training_curves(histories, attacks, note) if histories else None
 
 
 def _maps(rows: Sequence[Row]) -> list[Part]:

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from graphveil.formats import Interval
 from graphveil.formats.audit import FURTHER, Attack, AuditRecord, Group
 from graphveil.formats.certificate import Certificate, LinkCertificate
+from graphveil.formats.experiment import own_attacks
 from graphveil.reporting.charts import Picture, attack_chart, maps, scale_chart, training_curves
 from graphveil.reporting.parts import (
     MEASURES,
@@ -99,7 +100,8 @@ def run_page(run: Run) -> Page:
     if run.histories:
         titles = {secret: f"{graph} · {config.encoder}" + f" · {secret}" * several for secret in run.histories}
         curves = [(titles[secret], history) for secret, history in run.histories.items()]
-        sections.append(Section("Training", [training_curves(curves)]))
+        names = own_attacks((secret, config.objective) for secret in run.histories)
+        sections.append(Section("Training", [training_curves(curves, names)]))
     rest = {name: value for name, value in record.to_dict().items() if name not in NOT_SHOWN}
     origin = [("Configuration", config.to_dict()), ("Versions", record.versions), ("Record", rest)]
     origin += [(f"Origin of the audit of {audit.secret}", audit.origin.to_dict()) for audit in audits]
@@ -130,9 +132,8 @@ def _unaudited(run: Run, secret: str) -> list[Fact]:
     scores = {score.secret: score for score in run.record.scores.secrets}
     facts = list[Fact]()
     if (score := scores.get(secret)) is not None:
-        name = "rule counted from the codes" if run.record.config.objective == "codes" else "joint adversary"
-        note = f"chance level {percent(score.chance)} %; a fresh attack may be stronger"
-        facts.append((name, f"{percent(score.value)} %", note))
+        note = f"chance level {percent(score.chance)} %; a new attacker may be stronger"
+        facts.append((score.attack, f"{percent(score.value)} %", note))
     certificate = run.record.certificates.get(secret)
     return facts if certificate is None else [*facts, *_certified(certificate)]
 
@@ -173,13 +174,13 @@ def _facts(audit: AuditRecord) -> list[Fact]:
         ("chance level", f"{percent(audit.chance)} %", f"{plain(audit.test_examples)} test examples"),
     ]
     if floor is not None:
-        what = (
-            "AUC of the best rule on pairs of true classes"
+        name, what = (
+            ("floor", "AUC of the best rule on pairs of true classes")
             if best.metric == "auc"
-            else "accuracy of attacks on the public graph without z"
+            else ("public graph without z", "accuracy of attacks on the public graph alone")
         )
-        position = compared(floor.excess, "the floor")
-        facts.append(("floor", f"{interval(floor)} %", f"{what}; the strongest attack is {position}"))
+        position = compared(floor.excess, "it")
+        facts.append((name, f"{interval(floor)} %", f"{what}; the strongest attack is {position}"))
     if joint is not None:
         position = compared(joint.gap, "it")
         facts.append(("joint adversary", f"{percent(joint.value)} %", f"the strongest attack is {position}"))
@@ -267,7 +268,7 @@ def _certificate(one: Certificate) -> Section:
 def _attack_table(title: str, attacks: Sequence[Attack]) -> Table:
     ranked = sorted(attacks, key=lambda one: -one.value)
     columns = [Column("attack", "name"), Column("metric", "text"), Column("value [95 % interval]")]
-    columns += [Column("class-matched or balanced"), Column("on validation"), Column("knows", "text")]
+    columns += [Column("class-matched or balanced"), Column("held-out"), Column("knows", "text")]
     rows = [
         [
             one.attack,
@@ -312,7 +313,7 @@ def _controls(audit: AuditRecord, best: Sequence[tuple[str, Attack]]) -> Table:
     columns.append(Column("class-matched or balanced"))
     rows = [[name, one.attack, interval(one), interval(one.finer)] for name, one in best]
     rows.append(["chance level", MISSING, percent(audit.chance), MISSING])
-    return Table("Controls", columns, rows, "In percent. The strongest attack was chosen on the validation part.")
+    return Table("Controls", columns, rows, "In percent. The strongest attack was chosen on held-out examples.")
 
 
 def _information(audit: AuditRecord) -> Table:

@@ -135,7 +135,7 @@ def points(difference: float | None) -> str:
 
 
 def compared(difference: float, reference: str) -> str:
-    """A difference of shares in words, such as `4.7 points above the floor`."""
+    """A difference of shares in words, such as `4.7 points above it`."""
     return f"{100 * abs(difference):.1f} points {'below' if difference < 0 else 'above'} {reference}"
 
 

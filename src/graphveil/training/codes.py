@@ -266,7 +266,7 @@ class Codes:
         return auc(pair_scores(scores, codes, target.val), target.val.y)
 
     def _secret_accuracies(self, codes: Tensor, target: NodeClasses) -> tuple[Tensor, Tensor]:
-        """The accuracy of the counted rule on validation nodes, and of the best rule on all usable nodes."""
+        """The accuracy of the majority class per code on validation nodes, and of the best rule on all usable nodes."""
         counts = usable_counts(codes, target, self.shape.codes)
         best = counts.amax(dim=-1).sum(dim=-1) / counts.sum(dim=(-2, -1))
         return rule_accuracy(codes, target, target.val, self.shape.codes), best

@@ -74,7 +74,7 @@ def hidden_counts(codes: Tensor, target: NodeClasses, drawn: Tensor, num_codes: 
 
 
 def rule_accuracy(codes: Tensor, target: NodeClasses, examples: Examples, num_codes: int) -> Tensor:
-    """Return the accuracy on examples of predicting the most frequent class of the training nodes of a code, (...)."""
+    """Return the accuracy on examples of the majority class per code, counted on the training nodes, (...)."""
     counts = count_classes(codes, target.train_examples, target, num_codes)
     prior = counts.sum(dim=-2, keepdim=True) / counts.sum(dim=(-2, -1), keepdim=True)
     rule = (counts + 2 * prior).argmax(dim=-1)

@@ -24,7 +24,7 @@ def cross_entropy(log_q: Tensor, y: Tensor) -> Tensor:
 def negative_cross_entropy(log_q: Tensor, y: Tensor, prior: Tensor) -> Tensor:  # noqa: ARG001 - one signature
     """E log q(y | z): the first term of vCLUB alone, as in the paper's derivation.
 
-    It is unbounded below and rewards an adversary that is confidently wrong, which a fresh attacker simply inverts.
+    It is unbounded below and rewards an adversary that is confidently wrong, which a new attacker simply inverts.
     """
     return -cross_entropy(log_q, y)
 

@@ -1,4 +1,4 @@
-"""Test values of the utility and of a training's own attacks: its joint adversaries, or rules counted on codes."""
+"""Test values of the utility and of a training's own attacks: its joint adversaries, or the attacks on its codes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Joint:
         rounded: The AUC by float32 probabilities instead of logits, as is usual. It differs if the adversary is so
             confident that its probabilities round to 0 or 1, since ties count half.
         chance: The chance level.
-        reader: "joint adversary", or "counted rule" for codes.
+        attack: "joint adversary"; for codes, "majority class per code" or, for links, "link rate per pair of codes".
     """
 
     secret: str
@@ -40,17 +40,17 @@ class Joint:
     value: float
     rounded: float
     chance: float
-    reader: str = "joint adversary"
+    attack: str = "joint adversary"
 
     def __str__(self) -> str:
-        return f"{self.reader} on {self.secret} {self.value:.2%} {self.metric} (chance {self.chance:.2%})"
+        return f"{self.attack} on {self.secret} {self.value:.2%} {self.metric} (chance {self.chance:.2%})"
 
 
 @dataclass(frozen=True)
 class Score:
     """Test values of the utility and of the training's own attacks.
 
-    A joint adversary was trained against this encoder, so a fresh attack may be stronger: use `audit`.
+    A joint adversary was trained against this encoder, so a new attacker may be stronger: use `audit`.
 
     Args:
         utility: The accuracy or AUC of the utility.
@@ -94,8 +94,9 @@ def score(
 def score_codes(codes: Tensor, book: CodeBook, utility: LearnedTarget, secrets: Mapping[str, LearnedTarget]) -> Score:
     """Evaluate released codes on the test part.
 
-    Links are predicted by signed products of rows, and classes by the largest entry of a row. A secret is predicted by
-    a rule that is counted on the nodes or links that the defender knows.
+    Links are predicted by signed products of rows, and classes by the largest entry of a row. A secret class is
+    predicted by the majority class per code, and secret links by the link rate per pair of codes, counted on the nodes
+    or links that the defender knows.
 
     Args:
         codes: (n,).
@@ -122,7 +123,8 @@ def _counted(name: str, secret: LearnedTarget, codes: Tensor, num_codes: int) ->
         table = torch.bincount(u * num_codes + v, minlength=num_codes**2).view(num_codes, num_codes).double()
         scores = link_scores((table + table.T) / table.sum() / 2, code_shares(codes, num_codes))
         value = float(auc(pair_scores(scores, codes, secret.test), secret.test.y))
-    return Joint(name, secret.target.metric, value, value, float(chance_level(secret, secret.test)), "counted rule")
+    chance = float(chance_level(secret, secret.test))
+    return Joint(name, secret.target.metric, value, value, chance, secret.target.code_attack)
 
 
 def _joint(name: str, secret: LearnedTarget, z: Tensor, adversary: nn.Module) -> Joint:
