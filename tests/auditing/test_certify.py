@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from torch_geometric.data import Data
 
 import graphveil as gv
-from graphveil.auditing.certify import degree_thirds
+from graphveil.auditing.certify import degree_terciles
 from graphveil.codes import ClassCertificate, LinkCertificate, class_certificate, distinct_codes, link_certificate
 from graphveil.codes.tables import Floats, Integers
 from graphveil.data.graph import undirected_pairs
@@ -32,10 +32,10 @@ def test_a_class_secret(town: Data, town_split: gv.Split) -> None:
     codes = codes_of(town)
     certificate = gv.certify(rows_of(codes), town, town_split, "labels")
     assert isinstance(certificate, ClassCertificate)
-    thirds = degree_thirds(undirected_pairs(town.edge_index).numpy(), 1500)
+    terciles = degree_terciles(undirected_pairs(town.edge_index).numpy(), 1500)
     in_order, _ = distinct_codes(codes[:, None])
     expected = class_certificate(
-        in_order, town.y.numpy(), town_split.test_nodes.numpy(), {"degree third": thirds}, secret="labels"
+        in_order, town.y.numpy(), town_split.test_nodes.numpy(), {"degree tercile": terciles}, secret="labels"
     )
     assert certificate == expected
     assert certificate.calibration is not None
@@ -167,6 +167,6 @@ def test_a_split_of_another_graph_raises_an_error(town: Data, town_split: gv.Spl
         gv.certify(z, fewer, town_split, "links")
 
 
-def test_degree_thirds_by_hand() -> None:
+def test_degree_terciles_by_hand() -> None:
     star = np.array([[0, 0, 0, 0, 1], [1, 2, 3, 4, 2]])  # degrees 4, 2, 2, 1, 1, 0
-    assert degree_thirds(star, 6).tolist() == [3, 2, 2, 1, 1, 1]
+    assert degree_terciles(star, 6).tolist() == [3, 2, 2, 1, 1, 1]

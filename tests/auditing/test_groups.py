@@ -80,7 +80,7 @@ def test_a_difference_of_shares_combines_both_intervals() -> None:
         ([4, 4, 4], ["any"], [0, 0, 0]),
     ],
 )
-def test_degree_thirds_keep_equal_degrees_together(degree: list[int], names: list[str], group: list[int]) -> None:
+def test_degree_terciles_keep_equal_degrees_together(degree: list[int], names: list[str], group: list[int]) -> None:
     result = by_degree(np.array(degree))
     assert result.names == names
     assert result.group.tolist() == group
@@ -237,7 +237,7 @@ def pairs_of(random: np.random.Generator, nodes: int, count: int) -> Queries:
     return Queries(index, np.repeat([1, 0], count))
 
 
-def test_a_pair_is_in_the_groups_of_both_ends_and_in_the_degree_third_of_the_smaller() -> None:
+def test_a_pair_is_in_the_groups_of_both_ends_and_in_the_degree_tercile_of_the_smaller() -> None:
     random = np.random.default_rng(0)
     test, score = pairs_of(random, 200, 300), random.normal(size=600)
     group = random.integers(0, 2, 200)

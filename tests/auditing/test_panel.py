@@ -85,7 +85,7 @@ def test_invalid_secrets_raise_an_error(town: Data, town_split: gv.Split) -> Non
     bad.empty, bad.one = bad.coin * 0 - 1, bad.coin * 0
     for name, sentence in (
         ("gender", "the graph has no 'gender'"),
-        ("empty", "known for none"),
+        ("empty", "no value in the test part"),
         ("one", "only one class"),
         ("x", "one class for each"),
     ):

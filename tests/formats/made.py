@@ -23,7 +23,7 @@ def certificate(secret: str = "labels") -> dict[str, Any]:
     """Of eight nodes with two codes."""
     if secret == "links":
         return link_certificate(CODES, LINKS, np.arange(8) % 2).to_dict()
-    strata = {"degree third": np.arange(8) % 3}
+    strata = {"degree tercile": np.arange(8) % 3}
     return class_certificate(CODES, np.arange(8) % 2, np.arange(4), strata, secret=secret).to_dict()
 
 

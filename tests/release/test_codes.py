@@ -134,7 +134,7 @@ def test_the_card_states_the_certificate(coded: Path, tmp_path: Path) -> None:
     assert f"| balanced accuracy | {at_most(balanced[0])} | {at_most(balanced[1])} | 50.0 % |" in section
     worst = max(np.bincount(tribes()[np.equal(CODES, code)]).max() / np.bincount(CODES)[code] for code in range(6))
     assert f"(worst code) | {at_most(worst)} | no statement |" in section
-    assert section.count("accuracy among the nodes with degree third ") == 3
+    assert section.count("accuracy among the nodes with degree tercile ") == 3
     rarest = np.bincount(CODES).min()
     assert "There are 6 codes in use, so the code of a node reveals at most 2.58 bits about any secret." in section
     assert f"The rarest code has {rarest} nodes." in section

@@ -173,7 +173,7 @@ def audit() -> dict[str, Any]:
 
 
 def groups() -> list[dict[str, Any]]:
-    """Of a class, of a degree third and, with too few examples, of a column."""
+    """Of a class, of a degree tercile and, with too few examples, of a column."""
     own = {"kind": "class", "by": "labels", "group": "Theory", "measure": "tpr_minus_fpr", "examples": 130}
     third = {"kind": "degree", "by": "degree", "group": "0 to 2", "measure": "accuracy", "examples": 333}
     few = {"kind": "column", "by": "town", "group": "Bath", "measure": "accuracy", "examples": 12}

@@ -176,7 +176,7 @@ def test_test_links_exclude_those_that_the_encoder_was_trained_on(trained: Path,
     queries = found.secret.test.index[:, found.secret.test.y == 1].T.tolist()
     assert as_pairs((ids[one], ids[other]) for one, other in queries) == parts["test_links"]
     assert found.context.doubts == ()
-    assert "in doubt" not in {flag.name for flag in found.flags}
+    assert "possible train/test overlap" not in {flag.name for flag in found.flags}
 
     again = embed(made.folder, str(tmp_path / "newer"), tmp_path / "again", device="cpu")
     assert named_parts(again) == parts, "what was embedded knows what its encoder was trained on"
@@ -206,20 +206,17 @@ def test_links_are_not_audited_if_all_were_trained_on(new: int, trained: Path, t
     others = [link for link in links if frozenset(link) not in seen][:new]
     made = on(trained, tmp_path, columns, [*old, *others])
     assert made.secrets == ("tribe",)
-    assert made.unseen == (
-        "links were not audited: too few of them are new: the encoder was trained on the others, and only new ones are"
-        " tested on.",
-    )
+    assert made.unseen == ("links were not audited: too few links are new to the encoder.",)
     assert RunFolder(made.folder).record().scores.utility is not None, "the guild is a node attribute"
     graph, split = graph_of(RunFolder(made.folder), RunFolder(made.folder).record())
     found = encoder_controls(RunFolder(made.folder), graph, split)
     controls, notes = found.embeddings, found.notes
     assert controls == {}
     assert notes[0].startswith(
-        "no control by an encoder, which would be trained for links too: too few of them are new"
+        "control encoders were skipped, because links cannot be evaluated: too few links are new to the encoder"
     )
     assert len(audit_run(made.folder, made.secrets, "quick")) == 1
-    with pytest.raises(GraphveilError, match="links cannot be audited: too few of them are new"):
+    with pytest.raises(GraphveilError, match="links cannot be audited: too few links are new to the encoder"):
         audit_run(made.folder, attacks="quick")
 
 
@@ -319,8 +316,8 @@ def test_kept_links_are_scored_on_new_links(tables: Path, tmp_path: Path) -> Non
     made = embed(tmp_path / "run", str(newer), tmp_path / "of old links", device="cpu")
     assert (made.secrets, made.unseen) == (("tribe",), ())
     assert RunFolder(made.folder).record().scores.utility is None, "it would be that of links that were trained on"
-    (found,) = audit_run(made.folder, attacks="quick").values()
-    assert "utility unknown" in {flag.name for flag in found.flags}
+    (audit,) = audit_run(made.folder, attacks="quick").values()
+    assert "utility unknown" in {flag.name for flag in audit.flags}
 
 
 def test_features_from_links_are_computed_again(tmp_path: Path) -> None:
@@ -484,7 +481,7 @@ def test_options_of_reading_override_those_of_the_run(trained: Path, tmp_path: P
 
 
 def test_a_graph_by_name_is_read_in_one_way(trained: Path, tmp_path: Path) -> None:
-    with pytest.raises(GraphveilError, match="karate is the name of a graph, which has no options of reading"):
+    with pytest.raises(GraphveilError, match="karate is a named graph; reading options do not apply"):
         embed(trained, "karate", tmp_path / "out", {"direction": "mutual"})
 
 

@@ -99,8 +99,8 @@ def limits_on_test(codes: Integers, secret: Secret) -> dict[str, float]:
     return {"accuracy": best_accuracy(table), "balanced_accuracy": best_balanced_accuracy(table)}
 
 
-def degree_thirds(pairs: Integers, num_nodes: int) -> Integers:
-    """The third of each node by degree, (num_nodes,): 1 for the fewest links to 3; equal degrees are in the same third.
+def degree_terciles(pairs: Integers, num_nodes: int) -> Integers:
+    """The degree tercile of each node, (num_nodes,): 1 for the fewest links to 3; equal degrees are in the same one.
 
     Args:
         pairs: (2, links), each link once.
@@ -108,8 +108,8 @@ def degree_thirds(pairs: Integers, num_nodes: int) -> Integers:
     """
     degree = np.bincount(pairs.ravel(), minlength=num_nodes)
     lower, upper = np.quantile(degree, [1 / 3, 2 / 3])
-    thirds: Integers = 1 + (degree > lower).astype(np.int64) + (degree > upper)
-    return thirds
+    terciles: Integers = 1 + (degree > lower).astype(np.int64) + (degree > upper)
+    return terciles
 
 
 def _obstacle(codes: Integers, graph: Data, secret: str) -> str | None:
@@ -135,7 +135,8 @@ def _class_obstacle(count: int, graph: Data, secret: str) -> str | None:
     if len(known) == 1:
         return f"{secret!r} has only one class: expected at least two classes."
     if count * (int(known[-1]) + 1) > MAX_CELLS:
-        return f"the table of {count:,} distinct rows and {known[-1] + 1:,} classes is too large: merge {secret!r}."
+        size = f"{count:,} distinct rows and {known[-1] + 1:,} classes"
+        return f"the table of {size} is too large: merge classes of {secret!r}."
     return None
 
 
@@ -149,7 +150,7 @@ def _certificate(codes: Integers, graph: Data, split: Split, secret: str, classe
         codes,
         node_classes(graph, secret).cpu().numpy(),
         calibration=split.test_nodes.cpu().numpy(),
-        strata={"degree third": degree_thirds(pairs.numpy(), len(codes))},
+        strata={"degree tercile": degree_terciles(pairs.numpy(), len(codes))},
         secret=secret,
     )
 

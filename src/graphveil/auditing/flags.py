@@ -22,9 +22,9 @@ TOLERANCE = 1e-9
 def audit_flags(audit: "Audit") -> tuple[Flag, ...]:
     """All flags of an audit."""
     flags = [*audit.shape, *_collapse(audit), *_utility(audit), *_too_few_examples(audit), *_above_certificate(audit)]
-    flags += [Flag("in doubt", sentence) for sentence in audit.context.doubts]
+    flags += [Flag("possible train/test overlap", sentence) for sentence in audit.context.doubts]
     if audit.dropped:
-        flags.append(Flag("attacks dropped", f"the time budget left out {', '.join(audit.dropped)}"))
+        flags.append(Flag("attacks skipped", f"the time budget skipped {', '.join(audit.dropped)}"))
     if audit.origin.panel != "full":
         flags.append(Flag("not the full panel", "the audit did not run all attacks"))
     return tuple(flags)
@@ -35,9 +35,9 @@ def _collapse(audit: "Audit") -> list[Flag]:
     if all(finding.constant for finding in audit.findings):
         flags.append(Flag("constant prediction", "every attack gives every example the same answer"))
     if of_links and audit.strongest.headline.value == CHANCE_AUC:
-        flags.append(Flag("AUC of exactly .5", "all scores of the strongest attack are tied, a sign of collapse"))
+        flags.append(Flag("AUC of exactly 50 %", "all scores of the strongest attack are tied, a sign of collapse"))
     if of_links and audit.context.joint == CHANCE_AUC:
-        flags.append(Flag("joint AUC of exactly .5", "the joint adversary has collapsed"))
+        flags.append(Flag("joint AUC of exactly 50 %", "the joint adversary has collapsed"))
     return flags
 
 

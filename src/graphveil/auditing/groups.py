@@ -1,14 +1,14 @@
-"""Attack results by group of nodes: by class, by degree third and by the values of a column.
+"""Attack results by group of nodes: by class, by degree tercile and by the values of a column.
 
 An average can hide a group about which the embeddings reveal far more. Each group has a value and a reference, the
 chance level in that group:
 
 | groups | value | reference |
 |---|---|---|
-| nodes, by degree third or column | accuracy | share of the group's most frequent class among all known nodes |
+| nodes, by degree tercile or column | accuracy | share of the group's most frequent class among all known nodes |
 | nodes, by the secret's own class | TPR - FPR | 0 |
 | pairs, by class or column | AUC of the pairs with at least one end in the group | 0.5 |
-| pairs, by degree third | AUC of the pairs whose end of smaller degree is in the third | 0.5 |
+| pairs, by degree tercile | AUC of the pairs whose end of smaller degree is in the tercile | 0.5 |
 
 TPR - FPR is the share of the class that the attack assigns to it, minus the share of all other nodes that it assigns
 to it: 0 at chance, 1 for a perfect attack. The accuracy within a class is not used, because always predicting that
@@ -127,7 +127,7 @@ class Group:
 
 
 def partitions(graph: Data, secret: Secret, classes: str, by: Sequence[str] = ()) -> list[Partition]:
-    """Partition the nodes by class, by degree third and by columns; a partition with one group is left out.
+    """Partition the nodes by class, by degree tercile and by columns; a partition with one group is left out.
 
     Args:
         graph: the graph with the node attributes.

@@ -34,7 +34,7 @@ SIGNIFICANCE = 1e-4
 """p-value below which a channel is kept: of thousands without information, less than one is."""
 MAX_PAIRS = 20_000
 """Pairs that channels are chosen on at most."""
-NAME = "low-order bits and digits, ties, twins"
+NAME = "low-order bits and digits, ties, duplicates"
 
 
 def channels(z: Rows) -> Iterator[Channels]:

@@ -54,7 +54,7 @@ class Audit:
         findings: the findings of the attacks on the embeddings.
         controls: findings on other input, by the name of the control.
         shape: flags of the embeddings themselves.
-        dropped: names of attacks that the time budget left out.
+        dropped: names of attacks that the time budget skipped.
         context: what only the maker of the embeddings knows.
         origin: the panel, the seed, and digests of the split and the embeddings.
         certificate: bounds for every attacker who sees the embeddings alone; None with too many distinct rows.
@@ -129,7 +129,7 @@ class Audit:
 
     @cached_property
     def groups(self) -> Sequence[Group]:
-        """The test value of the strongest attack by class, by degree third and by column."""
+        """The test value of the strongest attack by class, by degree tercile and by column."""
         answers, secret = self.strongest.answers.test, self.secret
         if isinstance(secret, NodeSecret):
             return node_groups(answers, secret, self.partitions)

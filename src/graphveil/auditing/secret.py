@@ -190,7 +190,8 @@ def node_secret(graph: Data, split: Split, name: str, seed: int) -> NodeSecret:
         index = nodes.cpu().numpy()
         index = index[y[index] != UNKNOWN]
         if len(index) == 0:
-            raise GraphveilError(f"{name!r} is known for none of the {role} nodes: fill in more values.")
+            where = "in" if role == "test" else "outside"
+            raise GraphveilError(f"{name!r} has no value {where} the test part: fill in more values.")
         index = _sample(index, limit, f"{role} nodes", notes, seed)
         return Queries(index, y[index])
 

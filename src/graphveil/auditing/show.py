@@ -17,7 +17,7 @@ CERTIFICATE_ROWS = (
     "this release",
     "other nodes",
     "balanced accuracy",
-    "links beyond classes",
+    "class-matched AUC",
     "worst code",
     "rarest code",
     "any secret",

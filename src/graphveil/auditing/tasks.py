@@ -30,7 +30,7 @@ class Effort:
 
     Args:
         jobs: the number of parallel processes.
-        time_budget: in seconds; an attack that is not expected to end in time is left out. Costly attacks run last.
+        time_budget: in seconds; an attack that is not expected to end in time is skipped. Costly attacks run last.
         on_attack: called with (name, done, total) before each attack.
         started: the start of the time budget, by `time.perf_counter`; by default, now.
         cache: a folder for the answers of the panel on controls that are the same for all embeddings of a graph.
@@ -109,7 +109,7 @@ def run(
         cache: the cache for controls that are the same for all embeddings.
 
     Returns:
-        The findings, and the names of the attacks that the time budget left out.
+        The findings, and the names of the attacks that the time budget skipped.
     """
     started, dropped = effort.started or time.perf_counter(), list[str]()
     finished: list[tuple[float, float]] = []  # cost and seconds of each finished attack

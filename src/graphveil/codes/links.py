@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from graphveil.codes.link_auc import calibrated_auc, chance_auc, matched_aucs, release_auc
 from graphveil.codes.measures import link_information
 from graphveil.codes.tables import Integers, cell_pairs, code_sizes, link_cells
-from graphveil.codes.words import NOT_COVERED, at_most, confident
+from graphveil.codes.words import NOT_COVERED, at_most, confident, percent
 from graphveil.errors import GraphveilError
 from graphveil.formats.certificate import LinkCalibration, LinkCertificate
 
@@ -76,13 +76,13 @@ def _rows(one: LinkCertificate) -> list[tuple[str, str]]:
         ("other nodes", _other_nodes(one)),
         (
             "chance",
-            f"Codes unrelated to the links would allow an AUC of {100 * one.auc_by_chance:.1f} on average.",
+            f"Codes unrelated to the links would allow an AUC of {percent(one.auc_by_chance)} on average.",
         ),
     ]
     if one.class_matched_auc is not None and one.within_class_auc is not None:
         rows.append(
             (
-                "links beyond classes",
+                "class-matched AUC",
                 f"Against non-links between the same classes the AUC is at most {at_most(one.class_matched_auc)},"
                 f" and at most {at_most(one.within_class_auc)} for attackers who know the classes.",
             )

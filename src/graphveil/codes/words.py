@@ -17,11 +17,11 @@ NOT_COVERED: tuple[tuple[str, str], ...] = (
     ),
     (
         "Groups of nodes that leak more than the average.",
-        "The certificate of a class has one row for each third of the nodes by degree, and names the worst code.",
+        "The certificate of a class has one row for each degree tercile, and names the worst code.",
     ),
     (
         "Several releases of the same nodes.",
-        "A node keeps its code in later releases. The certificate of the pair of codes (`joint`) covers two releases"
+        "A node keeps its code in later releases. `graphveil export --released-before RUN` certifies the releases"
         " together.",
     ),
     (
@@ -36,7 +36,7 @@ NOT_COVERED: tuple[tuple[str, str], ...] = (
     ),
     (
         "Counts, probabilities or logits that are published with the codes.",
-        "The release contains hard codes and the certificate, and nothing else that was computed from the secret.",
+        "A release has hard codes, the code book and the card, but no counts, probabilities or logits.",
     ),
 )
 """What a certificate does not cover, and how graphveil responds: (objection, answer)."""

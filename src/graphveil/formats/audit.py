@@ -237,7 +237,7 @@ class AuditRecord(File, frozen=True, kw_only=True):
         utility: None if it was not given.
         certificate_on_test: the largest values that codes allow on the test part, by metric.
         controls: the attacks on each control, the strongest first.
-        dropped: attacks that the time budget left out.
+        dropped: attacks that the time budget skipped.
         answers_sha256: of the file with the answers of all attacks; None if it was not written.
     """
 

@@ -1,7 +1,7 @@
 """What a release reveals together with earlier releases of the same nodes.
 
 Nodes are matched by their ids. A node has a code in each release that contains it, and all of them together are one
-joint code, whose certificate covers attackers who hold all releases. It is counted for the nodes of this release
+joint code, whose certificate covers attackers who hold all releases. It is computed for the nodes of this release
 that are in at least one of the earlier ones.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphveil.auditing.certify import degree_thirds
+from graphveil.auditing.certify import degree_terciles
 from graphveil.auditing.secret import matching_classes
 from graphveil.codes import Certificate, class_certificate, joint, link_certificate
 from graphveil.data import UNKNOWN, Split, node_classes
@@ -125,8 +125,8 @@ def _class_certificate(part: _Part, secret: str) -> Certificate | None:
     if len(np.unique(y[y != UNKNOWN])) < 2:
         return None
     test = np.flatnonzero(np.isin(part.nodes, part.split.test_nodes.cpu().numpy()))
-    thirds = degree_thirds(undirected_pairs(part.graph.edge_index.cpu()).numpy(), part.graph.x.size(0))
-    strata = {"degree third": thirds[part.nodes]}
+    terciles = degree_terciles(undirected_pairs(part.graph.edge_index.cpu()).numpy(), part.graph.x.size(0))
+    strata = {"degree tercile": terciles[part.nodes]}
     return class_certificate(part.codes, y, test if part.held_out else None, strata, secret=secret)
 
 

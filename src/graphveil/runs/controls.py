@@ -22,7 +22,7 @@ from graphveil.runs.trained_on import too_few
 from graphveil.veil import Fitting
 
 UNTRAINED = "untrained encoder"
-REFITTED = "this run from another seed"
+REFITTED = "this run with another seed"
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Controls:
 def encoder_controls(folder: RunFolder, graph: Data, split: Split, features: Sequence[str] = ()) -> Controls:
     """Train the controls of a run, or read those that an earlier audit has kept.
 
-    They are the encoder before training, the encoder trained without protection, and the whole run from another seed,
+    They are the encoder before training, the encoder trained without protection, and the whole run with another seed,
     which shows how much of an audit is chance in training. For a secret that is among the features, an unprotected
     encoder without that feature is added. A run with modules of the caller's own has none, because a file never makes
     this program import code.
@@ -58,10 +58,10 @@ def encoder_controls(folder: RunFolder, graph: Data, split: Split, features: Seq
         veil = folder.veil()
         check_targets(graph, veil.utility, veil.secrets)
     except GraphveilError as error:
-        return Controls(notes=(f"no control by an encoder: {error}",))
+        return Controls(notes=(f"control encoders were skipped: {error}",))
     for name in (veil.utility, *veil.secrets):
         if (fault := too_few(graph, split, name)) is not None:
-            return Controls(notes=(f"no control by an encoder, which would be trained for {name} too: {fault}",))
+            return Controls(notes=(f"control encoders were skipped, because {name} cannot be evaluated: {fault}",))
     kept, utility = folder.controls()
     if kept and set(map(without_feature, features)) <= set(kept):
         return Controls(kept, utility)

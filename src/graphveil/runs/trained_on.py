@@ -83,11 +83,11 @@ def too_few(graph: Data, split: Split, name: str) -> str | None:
     if Target.of(name).is_links:
         if split.val_links.size(1) and split.test_links.size(1):
             return None
-        return "too few of them are new: the encoder was trained on the others, and only new ones are tested on."
+        return "too few links are new to the encoder."
     known = node_classes(graph, name).cpu() != UNKNOWN
     if all(bool(known[part].any()) for part in (split.val_nodes, split.test_nodes)):
         return None
-    return "it is known for too few nodes that the encoder was not trained on, and only these are tested on."
+    return "it is known for too few nodes that are new to the encoder."
 
 
 def _other_nodes(split: Split, graph: Data, seen: pa.Table | None) -> Split:
