@@ -29,7 +29,7 @@ both sides of a ratio were measured alternately in one process.
 
 - **round**: one round of Algorithm 1 (links kept, labels hidden, lambda 0.5, objective `club`) with the paper's linear
   adversary and the default sizes of each encoder. *Our adversary* is an MLP with five steps in each round. *Whole
-  `protect`* has the default objective of the measured commit: `club` before 69aab0f, and `kernel` from there on.
+  `protect`* was measured with the default objective of that commit, not with `codes`.
 - **plain**: the same round with the layers of PyG, dense features and edge lists (`benchmarks/plain.py`).
 - **bound**: the minimum number of bytes that a round must move, divided by the bandwidth of a copy that is measured in
   the same process. An array between two products with the whole graph is written and read once; all other operations

@@ -112,12 +112,10 @@ def headline(results: str) -> str:
         f"**{_price(labels):.1f} points of AUC** is the price: link prediction falls from {labels['unprotected']:.1f}%"
         f" to {labels['protected']:.1f}%.",
         f"**Labels kept, links hidden: {lost}** ({links['unprotected']:.1f}% unprotected,"
-        f" {links['protected']:.1f}% protected). Links can be predicted with an AUC of"
-        f" {links['strongest attack']:.1f}%, which is {less} than from the true labels alone ({equal:.1f}%).",
+        f" {links['protected']:.1f}% protected). The link AUC is"
+        f" {links['strongest attack']:.1f}%, {less} than comparing the true labels for equality gives ({equal:.1f}%).",
     )
-    title = (
-        f"How good it is, as means over {combinations} combinations of graph and encoder in [RESULTS.md](RESULTS.md):"
-    )
+    title = f"Means over {combinations} combinations of graph and encoder ([RESULTS.md](RESULTS.md)):"
     return "\n".join([title, "", *(textwrap.fill(f"- {number}", WIDTH, subsequent_indent="  ") for number in numbers)])
 
 

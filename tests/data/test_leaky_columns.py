@@ -20,7 +20,7 @@ def read(folder: Path, count: int = 4000, **columns: object) -> Data:
     return gv.read_graph(folder, attributes=["secret"])
 
 
-def test_strengths_are_those_of_the_rule_that_made_the_columns(tmp_path: Path) -> None:
+def test_skills_are_those_of_the_rule_that_made_the_columns(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     secret = random.choice(3, 4000, p=[0.5, 0.3, 0.2])
     half = random.random(4000) < 0.5

@@ -84,22 +84,20 @@ def data_show(graph: GraphName, reading: "ReadOptions", root: Root = None) -> No
 
 
 def show_targets(graph: "Data") -> None:
-    """Print the classes of every target with their counts, and the feature columns that alone predict it."""
+    """Print the classes of every target with their counts, and the skill of single feature columns."""
     from graphveil.data import find_leaky_columns, node_classes
     from graphveil.data.graph import UNKNOWN, class_targets
     from graphveil.data.origin import class_names
 
     names = class_targets(graph)
-    table = Table(*folding("target", "classes", "unknown", "columns that predict it alone"))
+    table = Table(*folding("target", "classes", "unknown", "skill of single columns"))
     for name in names:
         codes = node_classes(graph, name)
         counts = codes[codes != UNKNOWN].bincount().tolist()
         named = list(zip(class_names(graph, name, len(counts)), counts, strict=False))
         classes = ", ".join(f"{class_name} {count:,}" for class_name, count in named[:MAX_CLASSES])
         more = f" and {len(named) - MAX_CLASSES:,} more" if len(named) > MAX_CLASSES else ""
-        strongest = [
-            f"{column} {strength:.0%}" for column, strength in find_leaky_columns(graph, name)[:3] if strength > 0
-        ]
+        strongest = [f"{column} {skill:.0%}" for column, skill in find_leaky_columns(graph, name)[:3] if skill > 0]
         unknown = f"{int((codes == UNKNOWN).sum()):,}"
         table.add_row(name, classes + more, unknown, ", ".join(strongest) or "none")
     if names:

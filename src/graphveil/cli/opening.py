@@ -75,15 +75,15 @@ def open_and_show(
         graph = open_graph(name, reading, root)
         opened = OpenedGraph(graph, str(Path(name).expanduser().resolve()), origin_of(graph).reading)
         leaks = [
-            (secret, column, strength)
+            (secret, column, skill)
             for secret in without_links(secrets)
-            for column, strength in find_leaky_columns(graph, secret)
-            if strength >= LEAKY
+            for column, skill in find_leaky_columns(graph, secret)
+            if skill >= LEAKY
         ]
     show_notes(console, graph)
-    for secret, column, strength in leaks:
+    for secret, column, skill in leaks:
         console.print(
-            f"warning: the column {column!r} alone predicts {secret!r} with a skill of {strength:.0%} (0% = chance"
+            f"warning: the column {column!r} alone predicts {secret!r} with a skill of {skill:.0%} (0% = chance"
             f" level, 100% = perfect). The secret is in the features; use --drop {column!r} if you do not need it.",
             style="yellow",
             highlight=False,

@@ -33,7 +33,7 @@ def find_leaky_columns(graph: Data, target: str) -> list[tuple[str, float]]:
 
     The most frequent class of each category, or of each bin of a number, is learned on one half of the nodes and
     predicted on the other half, and vice versa. Repeated numbers are also tried as categories, and the better result
-    counts: the number of a district predicts the district, although a bin holds several. The strength is the gain over
+    counts: the number of a district predicts the district, although a bin holds several. The skill is the gain over
     always predicting the largest class: (accuracy - majority) / (1 - majority).
 
     Args:
@@ -41,7 +41,7 @@ def find_leaky_columns(graph: Data, target: str) -> list[tuple[str, float]]:
         target: "labels" or a node attribute.
 
     Returns:
-        Names and strengths, from 0 (exclusive) to 1, of all columns with a positive strength.
+        Names and skills, from 0 (exclusive) to 1, of all columns with a positive skill.
     """
     y = node_classes(graph, target)
     nodes = torch.nonzero(y != UNKNOWN).flatten()
@@ -52,13 +52,13 @@ def find_leaky_columns(graph: Data, target: str) -> list[tuple[str, float]]:
     majority = float(np.bincount(classes).max()) / len(classes)
     halves = np.arange(len(classes)) % 2
     totals = np.stack([np.bincount(classes[halves == half], minlength=classes.max() + 1) for half in (0, 1)])
-    strengths = []
+    skills = []
     for name, codings in _columns(graph, nodes, BINS_PER_CLASS * len(np.unique(classes))):
         correct = max(_correct(filled, classes, halves, totals) for filled in codings)
-        strength = (correct / len(classes) - majority) / (1 - majority)
-        if strength > 0:
-            strengths.append((name, strength))
-    return sorted(strengths, key=lambda pair: -pair[1])
+        skill = (correct / len(classes) - majority) / (1 - majority)
+        if skill > 0:
+            skills.append((name, skill))
+    return sorted(skills, key=lambda pair: -pair[1])
 
 
 def _correct(filled: Filled, classes: Codes, halves: Codes, totals: Codes) -> int:
