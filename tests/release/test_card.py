@@ -144,7 +144,7 @@ def test_the_card_has_the_results_of_the_audit(evidence: Evidence) -> None:
         "**This secret has no audit**, so it is unknown how much the embeddings leak about it.",
         "| encoder | gcn |",
         "| objective | club |",
-        "| trade-off (1: utility alone, 0: secrets alone) | 0.5 |",
+        "| trade-off (1: only keeps the utility, 0: only hides the secrets) | 0.5 |",
         "| seed | 4 |",
     ):
         assert line in text.splitlines(), line

@@ -263,7 +263,10 @@ def test_a_leaking_run_is_refused(run: Path, tmp_path: Path) -> None:
     change(audit_files(run)["tribe"], **LEAKS)
     with pytest.raises(GraphveilError) as refused:
         release(run, tmp_path / "out")
-    assert str(refused.value) == f"{run} was not exported: {LEAK}. State the leak you accept with --max-leak. {FORCE}"
+    assert (
+        str(refused.value)
+        == f"{run} was not exported: {LEAK}. State the highest accuracy or AUC to accept with --max-leak. {FORCE}"
+    )
     with pytest.raises(GraphveilError, match=re.escape(LEAK)):
         release(run, tmp_path / "out", max_leak=Limits.parsed(["links=1"]))  # a limit for another secret
     assert not (tmp_path / "out").exists()
@@ -291,7 +294,7 @@ def test_a_leaking_run_above_its_limit_is_refused(run: Path, tmp_path: Path) -> 
     ) as refused:
         release(run, tmp_path / "out", max_leak=Limits.parsed(["tribe=0.919"]))
     assert "the verdict" not in str(refused.value), "the limit decides instead of the verdict"
-    assert "State the leak you accept" not in str(refused.value), "a limit was given"
+    assert "State the highest" not in str(refused.value), "a limit was given"
     assert not (tmp_path / "out").exists()
 
 

@@ -59,7 +59,8 @@ def reproduce(
         ),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Seeds 0, 1, ... (default: 5 for tables, 3 for figures).")
+        int | None,
+        typer.Option(min=1, max=1000, help="Number of seeds: 0, 1, ... (default: 5 for tables, 3 for figures)."),
     ] = None,
     jobs: Jobs = None,
     device: Device = "cpu",
@@ -125,7 +126,7 @@ def sweep(
         str, typer.Option(help="Trade-offs, separated by commas.")
     ] = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
     split: Split = None,
-    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds 0, 1, ...")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Number of seeds: 0, 1, ...")] = 5,
     jobs: Jobs = None,
     device: Device = "cpu",
     rounds: Rounds = None,

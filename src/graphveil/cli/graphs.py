@@ -21,13 +21,13 @@ def _option(kind: Any, help_: str) -> Any:
 # All default to None: `embed` must distinguish a default that was given from an option that was not given.
 _OPTIONS: Mapping[str, Any] = {
     "nodes": _option(str | None, "The table of nodes, if it is not found beside the table of links."),
-    "source": _option(str | None, "The column of the link table with the ids of the sources."),
-    "target": _option(str | None, "The column of the link table with the ids of the targets."),
-    "weight": _option(str | None, "The column of the link table with the weights."),
-    "id": _option(str | None, "The column of the node table with the ids."),
-    "label": _option(str | None, "The column of the node table with the labels."),
+    "source": _option(str | None, "Link table: column of source ids."),
+    "target": _option(str | None, "Link table: column of destination ids."),
+    "weight": _option(str | None, "Link table: column of weights."),
+    "id": _option(str | None, "Node table: column of ids."),
+    "label": _option(str | None, "Node table: column of labels."),
     "attribute": _option(
-        list[str] | None, "A node column to read as a target (utility or secret), not as a feature; may be repeated."
+        list[str] | None, "A node column to read as utility or secret, not as a feature; may be repeated."
     ),
     "features": _option(str | None, "Node columns to use as features, separated by commas (default: all others)."),
     "drop": _option(list[str] | None, "A node column to exclude; may be repeated."),

@@ -51,16 +51,17 @@ def export(
     max_leak: Annotated[
         list[str] | None,
         typer.Option(
-            help="The leak you accept, from 0 to 1: refuse if the certificate allows more or, without a certificate, if"
-            " the upper bound over all attacks is above it. It applies to the accuracy and the balanced accuracy, or"
-            " for links to the AUC and the class-matched AUC. NAME=0.6 is for one secret. May be given several times."
+            help="The highest attack accuracy or AUC to accept, from 0 to 1: refuse if the certificate allows more."
+            " Without a certificate, accuracy or AUC is compared with the upper bound over all attacks, and the second"
+            " metric (balanced accuracy or class-matched AUC) with its 95 % interval. NAME=0.6 is for one secret. May"
+            " be given several times."
         ),
     ] = None,
     released_before: Annotated[
         list[Path] | None,
         typer.Option(
-            help="The folder of another run whose codes of the same nodes have been released: count what both releases"
-            " reveal together. May be given several times."
+            help="The folder of another run whose codes of the same nodes have been released: compute what both"
+            " releases reveal together. May be given several times."
         ),
     ] = None,
     root: Root = None,
@@ -68,9 +69,10 @@ def export(
 ) -> None:
     """Write a release of a run: codes or embeddings, a card and checksums, and nothing else.
 
-    A run is refused if a secret has no audit, or if its audit says leaks, is flagged or does not match the embeddings.
+    A run is refused if a secret has no audit, if the audit does not match the embeddings, or if the verdict is
+    "flagged", "leaks" or "unprotected".
 
-    With --max-leak, the limit decides instead of the verdict leaks.
+    With --max-leak, a run with the verdict "leaks" or "unprotected" is exported if it is within the limit.
 
     A release of codes is recorded in releases.json in the folder of the run.
     """
@@ -172,7 +174,8 @@ def _print_certificates(made: "Release") -> None:
     _say(f"{joint.nodes:,} of the nodes are in {joint.releases:,} earlier release{'s' * (joint.releases != 1)}")
     for secret in made.audits:
         if (certified := joint.certificates.get(secret)) is None:
-            _say(f"Certificate for {secret}, together with earlier releases: too little is known of these nodes")
+            why = "the secret is known for too few of these nodes"
+            _say(f"Certificate for {secret}, together with earlier releases: {why}")
         else:
             _say(f"Certificate for {secret}, together with earlier releases: {certified.sentence}")
 

@@ -54,15 +54,15 @@ def protect(
     adversary: Annotated[
         str | None,
         typer.Option(
-            help="The training adversary: linear or mlp for nodes; bilinear, fermi-dirac or pair-mlp for links"
-            " (default: an MLP)."
+            help="The joint adversary (not for codes): linear or mlp for nodes; bilinear, fermi-dirac or pair-mlp for"
+            " links (default: an MLP)."
         ),
     ] = None,
     adversary_steps: Annotated[int, typer.Option(help="Steps of the adversary for each step of the encoder.")] = 5,
     adversary_knows: Annotated[
         str,
         typer.Option(
-            help="Nodes whose secret the adversary learns from: few (20 per class) or all (except validation and test)."
+            help="Nodes whose secret the joint adversary learns from: few (20 per class) or all training nodes."
         ),
     ] = "all",
     message_edges: Annotated[
@@ -92,7 +92,8 @@ def protect(
 
     Writes embeddings.parquet, model.safetensors, history.parquet and run.json.
 
-    Also trained_on.parquet and, if links are kept or hidden, trained_links.parquet: `embed` never tests on these.
+    Also writes trained_on.parquet and, if links are kept or hidden, trained_links.parquet, which `embed` never tests
+    on.
 
     A run that was interrupted or killed continues with --resume, and gives the same result as an uninterrupted one.
     """

@@ -18,7 +18,7 @@ class Bound:
         name: what is bounded, such as "accuracy".
         value: the exact value of the best attack on this release.
         chance: the chance level.
-        beyond: the upper bound for nodes like these, or None.
+        beyond: the upper bound for other nodes, or None.
         limited: whether `--max-leak` applies to it.
     """
 
@@ -37,7 +37,7 @@ class Certified:
         sentence: the certificate in words.
         bounds: the headline first.
         secret: the name of the secret.
-        confidence: the confidence of the bounds for nodes like these.
+        confidence: the confidence of the bounds for other nodes.
         codes: the number of codes in use.
         smallest_code: the number of nodes with the rarest code.
         bits: the information that the code of a node can reveal about any secret, in bits.

@@ -373,7 +373,11 @@ def _beyond(audit: Audited, limit: float) -> list[str]:
         )
     ]
     ends += [
-        (f"an attack on {audit.secret!r} has a {one.name}", one.interval.high, "upper end of the 95 % interval")
+        (
+            f"an attack on {audit.secret!r} has a {one.name}",
+            one.interval.high,
+            "upper limit of the 95 % interval of the best attack",
+        )
         for one in audit.further
         if one.limited
     ]

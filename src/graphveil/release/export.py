@@ -74,7 +74,7 @@ def release(
         max_leak: the attack accuracy or AUC to accept, for all secrets or for each.
         force: release in spite of objections; the card lists them.
         released_before: folders of other runs whose codes of the same nodes have been released. What all releases
-            reveal together is counted, stated on the card and compared with the limit.
+            reveal together is computed, stated on the card and compared with the limit.
         root: the folder of the graph's raw files, which are read if there are earlier releases.
 
     Raises:
@@ -136,7 +136,7 @@ def _refusal(run: Path, evidence: Evidence) -> str:
     if not all(evidence.audits.values()):
         sentences.append(f"Audit it first: `graphveil audit {shlex.quote(str(run))}`.")
     if evidence.leaks_without_limit:
-        sentences.append("State the leak you accept with --max-leak.")
+        sentences.append("State the highest accuracy or AUC to accept with --max-leak.")
     return " ".join([*sentences, "Use --force to export anyway; the card will say so."])
 
 

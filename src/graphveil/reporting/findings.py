@@ -48,7 +48,7 @@ MEANING = {
     "traces": f"At least one attack result is significantly above its reference, but at most 10 % {WAY}.",
     "protected": f"No attack result is significantly above {REFERENCE}, and the audit has no flags.",
     "flagged": f"No attack result is significantly more than 10 % {WAY}, but the audit has flags, which rule out the"
-    " verdicts protected and traces.",
+    ' verdicts "protected" and "traces".',
 }
 NOT_SHOWN = ("config", "versions", "graph", "reading", "encoding", "features", "certificates")
 """Keys of run.json that are shown elsewhere, or that are for the owner: the path of the graph, and words in it."""
@@ -92,8 +92,7 @@ def run_page(run: Run) -> Page:
         facts += [(f"{name}{about}", value, note) for name, value, note in _unaudited(run, secret)]
         if (certificate := record.certificates.get(secret)) is not None:
             answer.append(f"{secret}: {certificate.sentence}" if several else certificate.sentence)
-        what = f"{secret} has" if several else "This run has"
-        answer.append(f"{what} not been audited: run `graphveil audit` to attack its embeddings.")
+        answer.append(f"no audit of {secret}: run `graphveil audit`.")
     length = f"{plain(record.rounds)} rounds; round {plain(record.selected_round)} was selected"
     facts.append(("training", f"{config.encoder}, {config.objective}", f"λ {plain(config.tradeoff)}; {length}"))
     graph = PurePath(record.graph).name  # without the folders of its owner
@@ -206,11 +205,11 @@ def _certified(one: Certificate) -> list[Fact]:
     else:
         metric, best, finer, finer_name = "accuracy", one.accuracy, one.balanced_accuracy, "balanced accuracy"
         limit = None if one.calibration is None else one.calibration.accuracy_limit
-    exact = f"{metric} of the best possible attack on the codes alone, counted exactly for this release"
-    facts = [("certificate", at_most(best), exact)]
+    exact = f"{metric} of the best possible attack on the codes alone, computed exactly"
+    facts = [("certificate · this release", at_most(best), exact)]
     if limit is not None:
         note = f"{metric} of the best possible attack on other nodes, with {plain(100 * one.confidence)} % confidence"
-        facts.append(("certificate · nodes like these", at_most(limit), note))
+        facts.append(("certificate · other nodes", at_most(limit), note))
     if finer is not None:
         note = "of the best possible attack on the codes alone"
         facts.append((f"certificate · {finer_name}", at_most(finer), note))

@@ -202,7 +202,7 @@ def _encoding(run: Path, record: RunRecord) -> Encoding | None:
         raise GraphveilError(f"{run} does not say how its features were made ({error}): train it again.") from error
     if learned and (encoding is None or not encoding.columns):
         raise GraphveilError(
-            f"{run} has learned features of its own for each of its nodes, so that its encoder knows nothing of others:"
+            f"{run} has learned features per node, so it cannot embed other nodes:"
             " train it again on this graph, or with --missing degree."
         )
     return encoding

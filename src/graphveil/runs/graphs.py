@@ -81,8 +81,7 @@ def with_columns(
     wanted = [name for name in dict.fromkeys((*targets, *by)) if name not in (*BUILT_IN, *graph.keys())]
     if others := [name for name in bins if name not in wanted]:
         raise GraphveilError(
-            f"bins are given for {others[0]!r}: give them for a column that is audited, and that the run does not keep"
-            " or hide itself."
+            f"bins are given for {others[0]!r}: give bins only for audited columns that are no target of the run."
         )
     if not wanted or source.reading is None:
         return graph

@@ -56,7 +56,7 @@ class Veil(Params):
         utility: "links", "labels" or the name of a node attribute.
         secret: the same for the target to hide, or several names.
         encoder: "gcn", "gat", "hgcn", "package.module:Class", a class or an instance.
-        tradeoff: lambda, from 0 (keep nothing) to 1 (hide nothing); the paper's default is 0.5.
+        tradeoff: lambda: 1 only keeps the utility, 0 only hides the secret; the paper's default is 0.5.
         objective: how the secret is hidden: "codes", "club", "entropy", "minimax" or "published".
         adversary: capacity, steps and knowledge of the joint adversary. Under "codes", which has no adversary, its
             knowledge is that of the defender.
@@ -109,7 +109,7 @@ class Veil(Params):
         if self.objective not in OBJECTIVES:
             raise unknown("objective", self.objective, OBJECTIVES)
         if not 0 <= self.tradeoff <= 1:
-            raise GraphveilError(f"tradeoff is {self.tradeoff}: expected a number from 0 (hide all) to 1 (keep all).")
+            raise GraphveilError(f"tradeoff is {self.tradeoff}: expected a number from 0 (only hide) to 1 (only keep).")
         if self.objective == CODES and self.adversary.head is not None:
             raise GraphveilError(
                 f"an adversary {spec_name(self.adversary.head)!r} was given, but the objective 'codes' trains none:"
@@ -222,7 +222,7 @@ class Veil(Params):
         return int((~new).sum())
 
     def unprotected(self) -> "Veil":
-        """A veil with the same encoder that trains for the utility alone: continuous embeddings, nothing hidden."""
+        """A veil with the same encoder that only keeps the utility: continuous embeddings, nothing hidden."""
         recipe = self.recipe
         if self.objective == CODES:
             recipe = default_recipe(self.utility, self.encoder, "club")

@@ -93,7 +93,7 @@ def test_notes_use_the_singular_for_one(tmp_path: Path) -> None:
     graph = gv.read_graph(tables(tmp_path, "source,target\nann,ann\n", "id,n\nann,1\n"))
     assert "Nodes are the 1 row of nodes.csv, with the ids of the column 'id'." in graph.origin.notes
     assert "1 self-loop dropped." in graph.origin.notes
-    assert "links a node to itself, the only such row: remove it" in refusal(tmp_path, loops="refuse")
+    assert "links a node to itself (the only such row): remove it" in refusal(tmp_path, loops="refuse")
 
 
 def test_detected_columns_are_recorded(tmp_path: Path) -> None:

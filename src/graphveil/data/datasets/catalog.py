@@ -68,7 +68,7 @@ def load(name: str, root: str | Path | None = None) -> Data:
     """
     if name in BUILT_IN:
         if root is not None:
-            raise GraphveilError(f"{name} is built in and has no raw files: omit root.")
+            raise GraphveilError(f"{name} is built in and has no raw files: omit --root.")
         return BUILT_IN[name][0]()
     if name not in PAPER_GRAPHS:
         raise unknown("graph", name, [*PAPER_GRAPHS, *BUILT_IN])
@@ -105,12 +105,12 @@ def open_graph(
     if is_named(name_or_path):
         if reading is not None and replace(reading, attributes=()) != ReadOptions():
             raise GraphveilError(
-                f"{name_or_path} is the name of a graph, which has no options of reading: omit them, or use"
+                f"{name_or_path} is a named graph; reading options do not apply: omit them, or use"
                 f" ./{name_or_path} for a folder of that name."
             )
         return load(name_or_path, root)
     if root is not None:
-        raise GraphveilError(f"{name_or_path!r} is not the name of a graph, and only those have raw files: omit root.")
+        raise GraphveilError(f"{name_or_path!r} is not a named graph: omit --root.")
     if not os.path.lexists(name_or_path) and "/" not in name_or_path:
         sentence = str(unknown("graph", name_or_path, [*PAPER_GRAPHS, *BUILT_IN])).replace(
             "choose one of", "give a file, a folder or one of"

@@ -16,7 +16,7 @@ from graphveil.data.readers.dates import are_dates, date_name
 from graphveil.errors import GraphveilError
 
 NOTHING = ("",)
-"""Texts that mean an unknown class. "None" is not among them: the illness "None" means healthy, which is a class."""
+"""Texts that mean an unknown class. "None" is not one: in a column `illness` it means healthy, which is a class."""
 
 MAX_NUMBERS = 20
 """How many different numbers can be classes without bins."""

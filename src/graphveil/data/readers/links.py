@@ -39,9 +39,7 @@ def simple_links(links: Links, reading: ReadOptions, notes: list[str]) -> Tensor
     loop = ends[0] == ends[1]
     if count := int(loop.sum()):
         if reading.loops == "refuse":
-            raise GraphveilError(
-                f"{_first(links, loop)}, links a node to itself, {_among(count)}, or use --loops drop."
-            )
+            raise GraphveilError(f"{_first(links, loop)}, links a node to itself {_among(count)}, or use --loops drop.")
         notes.append(f"{plural(count, 'self-loop')} dropped.")
         links = _chosen(links, np.flatnonzero(~loop.numpy()))
         ends = links.ends
@@ -51,7 +49,7 @@ def simple_links(links: Links, reading: ReadOptions, notes: list[str]) -> Tensor
     if count := ends.size(1) - codes.numel():
         if reading.duplicates == "refuse":
             raise GraphveilError(
-                f"{links.place(_first_repeated(ends))}, repeats a link, {_among(count)}, or use --duplicates drop."
+                f"{links.place(_first_repeated(ends))}, repeats a link {_among(count)}, or use --duplicates drop."
             )
         notes.append(f"{plural(count, 'duplicate link')} dropped.")
     pairs = codes // 2
@@ -82,7 +80,7 @@ def _heavy(links: Links, reading: ReadOptions, notes: list[str]) -> Links:
 
 
 def _among(count: int) -> str:
-    return "the only such row: remove it" if count == 1 else f"one of {count:,} such rows: remove them"
+    return "(the only such row): remove it" if count == 1 else f"(one of {count:,} such rows): remove them"
 
 
 def _chosen(links: Links, rows: NDArray[np.int64]) -> Links:
