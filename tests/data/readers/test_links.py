@@ -27,3 +27,8 @@ def test_options_of_links(tmp_path: Path) -> None:
     assert "line 3, repeats a link" in refusal(
         tables(tmp_path, "source,target\na,b\na,b\nc,c\n", nodes=None), duplicates="refuse"
     )
+
+
+def test_the_place_of_a_weight_that_is_not_a_number(tmp_path: Path) -> None:
+    folder = tables(tmp_path, "source,target,weight\na,b,1\nb,c,\nc,d,heavy\nd,a,light\n", nodes=None)
+    assert "edges.csv, line 4, column 'weight', has a weight that is not a number" in refusal(folder)

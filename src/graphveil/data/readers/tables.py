@@ -20,7 +20,7 @@ from graphveil.data.readers.assemble import LABEL_NAMES, Contents
 from graphveil.data.readers.columns import numbers
 from graphveil.data.readers.links import Links
 from graphveil.data.readers.safe_open import MAX_COLUMNS, brief, check_expansion, check_file, no_column
-from graphveil.data.readers.text import TextTable, open_text
+from graphveil.data.readers.text import MISSING, TextTable, open_text
 from graphveil.data.sentences import list_names, plural
 from graphveil.errors import GraphveilError
 
@@ -300,10 +300,22 @@ def _is_read(table: Table, column: str, reading: ReadOptions) -> bool:
 def _weights(column: pa.ChunkedArray, name: str, place: Callable[[int], str]) -> NDArray[np.float64]:
     values = numbers(column)
     if values is None and len(column):
+        where = place(_first_non_number(column))
         raise GraphveilError(
-            f"{place(0)}, column {name!r}, has a weight that is not a number: name another column with --weight."
+            f"{where}, column {name!r}, has a weight that is not a number: name another column with --weight."
         )
     return np.zeros(0) if values is None else values
+
+
+def _first_non_number(column: pa.ChunkedArray) -> int:
+    """The first row whose value is neither missing nor a number."""
+    for row, value in enumerate(column.to_pylist()):
+        try:
+            if value is not None and str(value).strip() not in MISSING:
+                float(value)
+        except (TypeError, ValueError):
+            return row
+    return 0
 
 
 def _pick(table: Table, usual: Sequence[str], chosen: str | None, role: str, place: int, taken: Sequence[str]) -> str:
