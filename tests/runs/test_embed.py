@@ -285,7 +285,7 @@ def test_a_node_secret_is_not_audited_if_all_nodes_were_trained_on(trained: Path
     assert len(as_pairs(inner) - seen_links(trained)) > 3
     made = on(trained, tmp_path, fewer, inner)
     assert made.secrets == ("links",)
-    assert "tribe was not audited: it is known for too few nodes that the encoder was not trained on" in made.unseen[0]
+    assert "tribe was not audited: it is known for too few nodes that are new to the encoder." in made.unseen[0]
     assert json.loads((made.folder / "run.json").read_text())["scores"]["utility"] is None
 
 
@@ -460,7 +460,7 @@ def test_features_learned_for_each_node_are_refused_for_another_graph(
     change(
         tmp_path / "run" / "run.json", reading=record["reading"] | {"missing": "embedding"}, encoding={"columns": []}
     )
-    with pytest.raises(GraphveilError, match="knows nothing of others"):
+    with pytest.raises(GraphveilError, match="learned features per node, so it cannot embed other nodes"):
         embed(tmp_path / "run", str(tables), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

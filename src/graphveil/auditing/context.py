@@ -27,7 +27,7 @@ class Context:
     """What only the maker of the embeddings knows.
 
     Args:
-        joint: the accuracy or AUC of the joint adversary, which was trained along with the encoder.
+        joint: the accuracy or AUC of the joint adversary, if there is one.
         utility: how useful the embeddings are.
         notes: sentences for the readers of the audit.
         doubts: sentences, each of which is a flag.

@@ -41,7 +41,7 @@ RESERVED = (
     KNOWN_LINKS,
     CLASSES_AND_FEATURES,
     CLASSES_AND_LINKS,
-    "guessing",
+    "chance level",
 )
 """Names that a control of the caller must not have."""
 RAW_COLUMNS = 64

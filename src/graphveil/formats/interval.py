@@ -8,7 +8,7 @@ class Interval(Record, frozen=True):
 
     Args:
         value: an accuracy, an AUC, a difference of two of them, or nats.
-        ci: the lower and the upper end; None if there is no interval, such as for a single seed.
+        ci: the lower and the upper limit; None if there is no interval, such as for a single seed.
     """
 
     value: Number
@@ -19,12 +19,12 @@ class Interval(Record, frozen=True):
 
     @property
     def low(self) -> float:
-        """The lower end; without an interval, the value."""
+        """The lower limit; without an interval, the value."""
         return self.value if self.ci is None else self.ci[0]
 
     @property
     def high(self) -> float:
-        """The upper end; without an interval, the value."""
+        """The upper limit; without an interval, the value."""
         return self.value if self.ci is None else self.ci[1]
 
     @property
@@ -38,7 +38,7 @@ class Interval(Record, frozen=True):
 
 
 class ShareInterval(Interval, frozen=True):
-    """An interval whose value is a share, from 0 to 1; its ends may lie outside."""
+    """An interval whose value is a share, from 0 to 1; its limits may lie outside."""
 
     value: Share
     ci: tuple[Number, Number] | None = None

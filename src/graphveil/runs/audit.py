@@ -86,8 +86,8 @@ def _contexts(record: RunRecord, secrets: Sequence[str], graph: Data, split: Spl
     """What the record of a run says beside its embeddings, for the audit of each secret."""
     config, scores = record.config, record.scores
     utility = None if scores.utility is None else utility_of(config.utility, scores.utility, graph, split)
-    trained_along = {} if config.objective == CODES else {own.secret: own.value for own in scores.secrets}
-    return {name: Context(trained_along.get(name), utility) for name in secrets}
+    joint = {} if config.objective == CODES else {own.secret: own.value for own in scores.secrets}
+    return {name: Context(joint.get(name), utility) for name in secrets}
 
 
 def audit_embeddings_file(

@@ -288,7 +288,7 @@ def auc(score: Tensor, y: Tensor) -> Tensor:
 
 
 def chance_level(learned: LearnedTarget, examples: Examples) -> Tensor:
-    """Return the value of guessing, (...): an AUC of 0.5, or the share of the largest class."""
+    """Return the chance level, (...): an AUC of 0.5, or the share of the largest class."""
     if learned.target.is_links:
         return torch.full(examples.y.shape[:-1], CHANCE_AUC, dtype=torch.float64, device=examples.y.device)
     return _class_shares(examples.y, learned.num_classes).double().amax(dim=-1)
