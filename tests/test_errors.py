@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from graphveil.errors import is_out_of_memory, printable, shortened, unknown
+from graphveil.errors import first_line, is_out_of_memory, printable, shortened, unknown
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,11 @@ def test_a_long_sentence_keeps_its_ends() -> None:
     short = shortened("a" * 50 + "b" * 50, longest=20)
     assert short == "aaaaaaa ... bbbbbbb"
     assert len(short) <= 20
+
+
+def test_the_first_line_of_an_error_or_its_type() -> None:
+    assert first_line(ValueError("\n  one \ntwo")) == "one "
+    assert first_line(ValueError("")) == first_line(ValueError(" \n")) == "ValueError"
 
 
 def test_control_characters_do_not_reach_a_terminal() -> None:

@@ -49,6 +49,12 @@ def shortened(sentence: str, longest: int = LONGEST) -> str:
     return f"{sentence[:half]} ... {sentence[-half:]}"
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of the message of an error, or the name of its type if it has no message."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 def printable(text: str) -> str:
     """Return the text with control characters replaced, so that it cannot control a terminal."""
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)

@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 
 from graphveil.auditing.learners import Rows
 from graphveil.auditing.metrics import Integers
-from graphveil.errors import GraphveilError
+from graphveil.errors import GraphveilError, first_line
 from graphveil.formats.audit import Flag
 
 ID_COLUMNS = ("id", "node", "node_id", "index")
@@ -51,8 +51,7 @@ def read_embeddings(path: Path, ids: pa.Array) -> NDArray[Any]:
     try:
         array = kinds[path.suffix](path, ids)
     except (*UNREADABLE, SafetensorError, pyarrow.ArrowException) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise GraphveilError(f"{path} cannot be read as embeddings ({reason}): write it again.") from error
+        raise GraphveilError(f"{path} cannot be read as embeddings ({first_line(error)}): write it again.") from error
     check_embeddings(array, len(ids), str(path))
     return array
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import yaml
 
 from graphveil.data import SPLITS
-from graphveil.errors import GraphveilError, unknown
+from graphveil.errors import GraphveilError, first_line, unknown
 from graphveil.experiments.peers import PEERS
 from graphveil.models import ENCODERS
 from graphveil.target import Target
@@ -178,7 +178,7 @@ def parse(text: str, name: str) -> Experiment:
     try:
         raw = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise GraphveilError(f"{name} is not YAML ({str(error).splitlines()[0]}): correct it.") from error
+        raise GraphveilError(f"{name} is not YAML ({first_line(error)}): correct it.") from error
     experiment = _fill(Experiment, raw, name)
     for peer in experiment.peers:
         if peer not in PEERS:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from graphveil.errors import printable, shortened
+from graphveil.errors import first_line, printable, shortened
 from graphveil.files import is_sealed, sealed, write_json
 from graphveil.formats.record import File
 
@@ -76,7 +76,7 @@ def reason(error: Exception) -> str:
     """Why a file could not be read, in a few words without its path."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return first_line(error)
 
 
 def _content(path: Path) -> Any:

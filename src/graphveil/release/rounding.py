@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from graphveil.auditing.embeddings import ID_COLUMNS, LISTS, MOST_BITS, UNREADABLE, value_bits
-from graphveil.errors import GraphveilError
+from graphveil.errors import GraphveilError, first_line
 from graphveil.files import write_atomically
 from graphveil.models.grid import Grid
 
@@ -48,8 +48,7 @@ def round_file(file: Path, out: Path) -> int:
     try:
         write = kinds[file.suffix](file, rounded)
     except (*UNREADABLE, SafetensorError, pa.ArrowException) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise GraphveilError(f"{file} cannot be read as embeddings ({reason}): write it again.") from error
+        raise GraphveilError(f"{file} cannot be read as embeddings ({first_line(error)}): write it again.") from error
     if rounded.columns == 0:
         raise GraphveilError(f"{file} has no column with fractions or large integers: there is nothing to round.")
     write_atomically(out, write)

@@ -33,7 +33,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from graphveil.auditing.embeddings import check_embeddings, rows_digest
-from graphveil.errors import GraphveilError
+from graphveil.errors import GraphveilError, first_line
 from graphveil.files import check_output_folder, hold_lock, sha256, write_atomically, write_tensors
 from graphveil.formats.run import Config, RunRecord, read_run
 from graphveil.runs.trained_on import TRAINED_LINKS, TRAINED_ON, TrainedOn
@@ -204,7 +204,7 @@ class RunFolder:
                 raise ValueError(f"expected rows of float32, found {len(z)} rows of {z.dtype}")
         except (OSError, ValueError, TypeError, KeyError, pa.ArrowException) as error:
             raise GraphveilError(
-                f"{file} cannot be read as the embeddings of a run ({_first_line(error)}): expected the file of"
+                f"{file} cannot be read as the embeddings of a run ({first_line(error)}): expected the file of"
                 " `graphveil protect`."
             ) from error
         return Embeddings(ids, z)
@@ -273,7 +273,3 @@ def embeddings_digest(z: Tensor | NDArray[np.float32]) -> str | None:
 def ids_digest(ids: pa.Array) -> str:
     """A SHA-256 of ids in their order, since the digest of embeddings does not cover ids."""
     return hashlib.sha256(json.dumps(ids.cast(pa.large_string()).to_pylist()).encode()).hexdigest()
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from graphveil.data import Split
 from graphveil.data.degree_features import degree_features, is_structural
 from graphveil.data.graph import both_directions, undirected_pairs
-from graphveil.errors import GraphveilError
+from graphveil.errors import GraphveilError, first_line
 from graphveil.models import Adjacency, SparseMatrix
 from graphveil.models.layers import Features
 
@@ -82,8 +82,7 @@ def pick_device(name: str) -> torch.device:
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise GraphveilError(f"device {name!r} cannot be used ({reason}): try 'auto' or 'cpu'.") from error
+        raise GraphveilError(f"device {name!r} cannot be used ({first_line(error)}): try 'auto' or 'cpu'.") from error
 
 
 @contextmanager

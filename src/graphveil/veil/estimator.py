@@ -22,7 +22,7 @@ from torch_geometric.data import Data
 
 import graphveil
 from graphveil.data import Split, check_graph, check_targets, digest
-from graphveil.errors import GraphveilError, unknown
+from graphveil.errors import GraphveilError, first_line, unknown
 from graphveil.files import write_json, write_tensors
 from graphveil.formats.run import SCHEMA, VeilRecord
 from graphveil.formats.store import read
@@ -341,7 +341,7 @@ class Veil(Params):
             veil.best_round_, veil.history_ = record.selected_round, []
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
             raise GraphveilError(
-                f"{folder} is not a run of graphveil that can be read ({_brief(error)}): expected the run.json and"
+                f"{folder} is not a run of graphveil that can be read ({first_line(error)}): expected the run.json and"
                 " model.safetensors that `graphveil protect` or Veil.save wrote."
             ) from error
         return veil
@@ -383,7 +383,3 @@ def versions() -> dict[str, str]:
     """The versions that a result depends on."""
     modules = (graphveil, torch, torch_geometric, numpy)
     return {module.__name__: str(module.__version__) for module in modules}
-
-
-def _brief(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
