@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from graphveil.codes.certificate import NOT_COVERED, LinkCertificate, class_certificate, joint, link_certificate
+from graphveil.codes import NOT_COVERED, LinkCertificate, class_certificate, joint, link_certificate
 from graphveil.codes.measures import accuracy_limit, balanced_limit
 from graphveil.errors import GraphveilError
 from tests.codes.made import CODES, Y, random_release

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import mutual_info_score
 
-from graphveil.codes.certificate import class_certificate
+from graphveil.codes import class_certificate
 from graphveil.codes.measures import accuracy_limit, balanced_limit
 from tests.codes.made import CODES, Y, random_release
 

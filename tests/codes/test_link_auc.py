@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from graphveil.codes.certificate import link_certificate
+from graphveil.codes import link_certificate
 from tests.codes.made import all_pairs, brute_auc, pair_ids, random_links, random_release
 
 

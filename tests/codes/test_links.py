@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from graphveil.codes.certificate import link_certificate
+from graphveil.codes import link_certificate
 from tests.codes.made import random_release
 
 

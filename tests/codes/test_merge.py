@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphveil.codes.certificate import class_certificate, link_certificate
+from graphveil.codes import class_certificate, link_certificate
 from graphveil.codes.measures import best_accuracy, class_information, link_information
 from graphveil.codes.merge import ClassCounts, Counts, LinkCounts, _state, merge
 from graphveil.codes.tables import Integers, class_table, code_sizes, link_table, pair_table, unordered

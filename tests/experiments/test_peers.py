@@ -17,8 +17,8 @@ import graphveil as gv
 from graphveil import cli
 from graphveil.errors import GraphveilError
 from graphveil.experiments import reproduce as reproduce_module
-from graphveil.experiments.aggregation import SENSITIVITY, noise_scale
 from graphveil.experiments.cells import Cell, read_result
+from graphveil.experiments.gap import SENSITIVITY, noise_scale
 from graphveil.experiments.peers import PEERS, Task, keep_probability, missing_extra, randomised_response, release
 from graphveil.experiments.reproduce import Selection, cells, run_cell, run_experiment, select
 from graphveil.experiments.spec import Experiment, load_experiment, parse

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from graphveil.codes import NOT_COVERED, link_certificate
-from graphveil.codes.certificate import ClassCalibration
+from graphveil.formats.certificate import ClassCalibration
 from graphveil.reporting import report
 from graphveil.reporting.parts import MISSING
 from tests.formats.made import run

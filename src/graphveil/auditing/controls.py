@@ -16,7 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler
 from threadpoolctl import threadpool_limits
 from torch_geometric.data import Data
 
-from graphveil.auditing import links, nodes, structure
+from graphveil.auditing import links, nodes
 from graphveil.auditing.attacks import (
     CLASSES_AND_FEATURES,
     CLASSES_AND_LINKS,
@@ -26,6 +26,7 @@ from graphveil.auditing.attacks import (
     standardised,
 )
 from graphveil.auditing.embeddings import check_embeddings
+from graphveil.auditing.known_links import known_links_of, links_alone, with_links
 from graphveil.auditing.learners import Rows
 from graphveil.auditing.metrics import Integers
 from graphveil.auditing.secret import LinkSecret, Secret
@@ -105,7 +106,7 @@ def holding_more(z: Rows, features: Rows, secret: Secret, seed: int) -> list[Tas
     """
     both = np.concatenate([scaled(z), features], axis=1)
     tasks = [Task("embeddings", attack, both) for attack in with_features(secret, z.shape[1])]
-    return [*tasks, *classes_and_features(secret, features), *known_links(secret, z, seed)]
+    return [*tasks, *classes_and_features(secret, features), *known_link_tasks(secret, z, seed)]
 
 
 def classes_and_features(secret: Secret, features: Rows) -> list[Task]:
@@ -121,7 +122,7 @@ def classes_and_features(secret: Secret, features: Rows) -> list[Task]:
     return [Task(CLASSES_AND_FEATURES, attack, rows) for attack in links.with_features()]
 
 
-def known_links(secret: Secret, z: Rows, seed: int) -> list[Task]:
+def known_link_tasks(secret: Secret, z: Rows, seed: int) -> list[Task]:
     """For a link secret, the attackers who hold the known links: without z, with z, and with the true classes.
 
     Args:
@@ -132,13 +133,13 @@ def known_links(secret: Secret, z: Rows, seed: int) -> list[Task]:
     if not isinstance(secret, LinkSecret):
         return []
     with threadpool_limits(1, user_api="blas"):  # as in a `Task`
-        known = structure.known_links(secret, stream(seed, "audit", KNOWN_LINKS) % 2**32)
+        known = known_links_of(secret, stream(seed, "audit", KNOWN_LINKS) % 2**32)
     no_columns = np.zeros((secret.num_nodes, 0), dtype=np.float32)
-    tasks = [Task(KNOWN_LINKS, attack, no_columns) for attack in structure.links_alone(known)]
-    tasks += [Task("embeddings", attack, z) for attack in structure.with_links(known)]
+    tasks = [Task(KNOWN_LINKS, attack, no_columns) for attack in links_alone(known)]
+    tasks += [Task("embeddings", attack, z) for attack in with_links(known)]
     if secret.classes is not None:
         classes = _true_classes(secret.classes)
-        tasks += [Task(CLASSES_AND_LINKS, attack, classes) for attack in structure.with_links(known)]
+        tasks += [Task(CLASSES_AND_LINKS, attack, classes) for attack in with_links(known)]
     return tasks
 
 

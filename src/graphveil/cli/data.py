@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from graphveil.cli.graphs import show_notes, takes_graph
+from graphveil.cli.graph_options import show_notes, takes_graph
 from graphveil.cli.shared import GraphName, Root, app, console, examples, folding
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphveil.cli.graphs import takes_graph
+from graphveil.cli.graph_options import takes_graph
 from graphveil.cli.shared import (
     AttackJobs,
     Device,

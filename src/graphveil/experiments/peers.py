@@ -23,7 +23,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 from torch_geometric.data import Data
 
 from graphveil.data import Split, node_classes
-from graphveil.experiments.aggregation import Aggregation, noisy_classes
+from graphveil.experiments.gap import Aggregation, noisy_classes
 from graphveil.models.codes import CodeBook
 from graphveil.models.grid import STEPS, Grid
 from graphveil.randomness import generator

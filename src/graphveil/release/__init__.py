@@ -2,6 +2,6 @@
 
 from graphveil.release.evidence import Audited, Limits
 from graphveil.release.export import Release, release
-from graphveil.release.formats import FORMATS
+from graphveil.release.writers import FORMATS
 
 __all__ = ["FORMATS", "Audited", "Limits", "Release", "release"]

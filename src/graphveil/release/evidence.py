@@ -17,7 +17,7 @@ from graphveil.formats.run import RunRecord
 from graphveil.formats.store import read_sealed, reason
 from graphveil.release.certified import Bound, Certified, certified
 from graphveil.release.codes import codes_of
-from graphveil.release.joint import Joint, joint_certificates, released_by
+from graphveil.release.earlier_releases import Joint, joint_certificates, released_by
 from graphveil.release.ledger import NodeCodes, Released, read_ledger
 from graphveil.runs.folder import Embeddings, RunFolder, ids_digest
 from graphveil.target import METRIC_NAMES

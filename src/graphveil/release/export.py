@@ -22,11 +22,11 @@ from graphveil.auditing.certify import NODES_PER_CODE
 from graphveil.errors import GraphveilError, unknown
 from graphveil.files import create_folder, report_write_errors, sha256, write_text
 from graphveil.release.card import card
+from graphveil.release.earlier_releases import Joint
 from graphveil.release.evidence import Audited, Evidence, Limits, gather
-from graphveil.release.formats import FORMATS
-from graphveil.release.joint import Joint
 from graphveil.release.ledger import record_release
 from graphveil.release.pseudonyms import read_key, under_pseudonyms
+from graphveil.release.writers import FORMATS
 
 CARD, SUMS, LOCK = "CARD.md", "SHA256SUMS", ".lock"
 

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import graphveil as gv
-from graphveil.cli.graphs import takes_graph
+from graphveil.cli.graph_options import takes_graph
 from tests.cli.made import show
 from tests.data.readers.made import tables
 

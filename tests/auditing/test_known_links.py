@@ -9,10 +9,10 @@ import torch
 from torch_geometric.data import Data
 
 import graphveil as gv
-from graphveil.auditing import Answers, Audit, Context, Effort, Finding, Queries, Utility, links, structure
+from graphveil.auditing import Answers, Audit, Context, Effort, Finding, Queries, Utility, known_links, links
 from graphveil.auditing.attacks import CLASSES_AND_LINKS, KNOWN_LINKS
 from graphveil.auditing.cache import AnswerCache
-from graphveil.auditing.controls import known_links
+from graphveil.auditing.controls import known_link_tasks
 from graphveil.auditing.finding import signed
 from graphveil.auditing.learners import Rows, area
 from graphveil.auditing.secret import LinkSecret, link_secret, node_secret
@@ -55,8 +55,8 @@ def town_links(town: Data, town_split: gv.Split) -> LinkSecret:
 
 
 @pytest.fixture(scope="module")
-def town_known(town_links: LinkSecret) -> structure.KnownLinks:
-    return structure.known_links(town_links, 0)
+def town_known(town_links: LinkSecret) -> known_links.KnownLinks:
+    return known_links.known_links_of(town_links, 0)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def islands() -> tuple[Data, gv.Split]:
 def audited(z: Rows, secret: LinkSecret) -> Audit:
     """Boosted trees on z, on the known links, on both, and on the true classes and the known links."""
     trees = links.panel(secret)[-1]
-    tasks = [task for task in known_links(secret, z, 0) if "MLP" not in task.attack.name]
+    tasks = [task for task in known_link_tasks(secret, z, 0) if "MLP" not in task.attack.name]
     result = [task(secret, 0) for task in tasks]
     assert isinstance(trees, links.ClassifyPairs)
     answers = replace(trees, separate_matched=False)(z, secret, 0)
@@ -88,7 +88,7 @@ def reasons_beside_links(audit: Audit) -> list[str]:
 
 def test_counts_by_hand() -> None:
     """A kite of five nodes with degrees 2, 3, 3, 3, 1; (1, 2) and (3, 4) are known links, which their rows exclude."""
-    known = structure.known_links(secret_of(KITE, 6), 0)
+    known = known_links.known_links_of(secret_of(KITE, 6), 0)
     ln2, ln3 = np.log(2), np.log(3)
     expected = {  # common neighbours, Adamic-Adar, resource allocation, product of degrees, paths, both degrees
         (0, 3): (2, 2 / ln3, 2 / 3, 6, 2, 2, 3),
@@ -102,7 +102,7 @@ def test_counts_by_hand() -> None:
     rows = known.rows(pairs)
     np.testing.assert_allclose(rows[:, :7], np.log1p(np.array(list(expected.values()))), atol=1e-6)
     np.testing.assert_array_equal(rows, known.rows(pairs[::-1]))
-    assert rows.shape == (6, len(structure.COLUMNS))
+    assert rows.shape == (6, len(known_links.COLUMNS))
     np.testing.assert_array_equal(rows[5, 7:9], [0, 0])  # node 5 has no known link
 
 
@@ -113,7 +113,7 @@ def test_the_spectral_columns_by_a_dense_decomposition() -> None:
     degree = adjacency.sum(axis=0) + 0.1 * adjacency.sum(axis=0).mean()
     values, vectors = np.linalg.eigh(adjacency / np.sqrt(np.outer(degree, degree)))
     z = np.sqrt(5 * np.maximum(values, 0)) * vectors
-    rows = structure.known_links(secret_of(KITE, 6), 0).rows(np.array([[0, 0], [3, 4]]))
+    rows = known_links.known_links_of(secret_of(KITE, 6), 0).rows(np.array([[0, 0], [3, 4]]))
     for row, (u, v) in zip(rows, ((0, 3), (0, 4)), strict=True):
         product = z[u] @ z[v]
         cosine = product / np.linalg.norm(z[u]) / np.linalg.norm(z[v])
@@ -123,31 +123,31 @@ def test_the_spectral_columns_by_a_dense_decomposition() -> None:
 def test_the_row_of_a_known_link_excludes_the_link(small: Data, small_split: gv.Split) -> None:
     """Its counts are those of the graph without it."""
     secret = link_secret(small, small_split, 0)
-    known, own = structure.known_links(secret, 0), secret.known.index[:, :5]
+    known, own = known_links.known_links_of(secret, 0), secret.known.index[:, :5]
     for pair in own.T:
         kept = ~(secret.known.index == pair[:, None]).all(axis=0)
         fewer = replace(secret, known=Queries(secret.known.index[:, kept], secret.known.y[kept]), matched=None)
-        without = structure.known_links(fewer, 0)
+        without = known_links.known_links_of(fewer, 0)
         np.testing.assert_allclose(known.rows(pair[:, None])[:, :7], without.rows(pair[:, None])[:, :7], atol=1e-6)
 
 
 def test_no_column_separates_known_links_of_a_random_graph(random_graph: tuple[Data, gv.Split]) -> None:
     """If rows included the own link, a spectral column would separate known links from non-links."""
     secret = link_secret(*random_graph, 0)
-    known, y = structure.known_links(secret, 0), secret.known.y
+    known, y = known_links.known_links_of(secret, 0), secret.known.y
     rows = known.rows(secret.known.index)
-    for name, column in zip(structure.COLUMNS, rows.T, strict=True):
+    for name, column in zip(known_links.COLUMNS, rows.T, strict=True):
         assert area(column.astype(float), y) == pytest.approx(0.5, abs=0.04), name
     assert secret.matched is not None
     matched = known.rows(secret.matched.known.index)
-    for name, column in zip(structure.COLUMNS, matched.T, strict=True):
+    for name, column in zip(known_links.COLUMNS, matched.T, strict=True):
         assert area(column.astype(float), secret.matched.known.y) == pytest.approx(0.5, abs=0.04), name
     whole = replace(known, fold=0 * known.fold).rows(secret.known.index)
-    assert area(whole[:, structure.COLUMNS.index("spectral embedding")].astype(float), y) > 0.7
+    assert area(whole[:, known_links.COLUMNS.index("spectral embedding")].astype(float), y) > 0.7
 
 
 def test_rows_of_known_and_of_queried_pairs_have_the_same_distribution(
-    town_links: LinkSecret, town_known: structure.KnownLinks
+    town_links: LinkSecret, town_known: known_links.KnownLinks
 ) -> None:
     """The means of every column differ by less than 0.2 standard deviations, for links and for non-links."""
     secret, known = town_links, town_known
@@ -155,35 +155,38 @@ def test_rows_of_known_and_of_queried_pairs_have_the_same_distribution(
     for linked in (0, 1):
         one, other = train[secret.known.y == linked], test[secret.test.y == linked]
         shift = (one.mean(axis=0) - other.mean(axis=0)) / test.std(axis=0)
-        assert np.abs(shift).max() < 0.2, dict(zip(structure.COLUMNS, shift, strict=True))
+        assert np.abs(shift).max() < 0.2, dict(zip(known_links.COLUMNS, shift, strict=True))
 
 
 def test_rows_do_not_depend_on_the_blocks(
-    town_links: LinkSecret, town_known: structure.KnownLinks, monkeypatch: pytest.MonkeyPatch
+    town_links: LinkSecret, town_known: known_links.KnownLinks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one_block = town_known.rows(town_links.test.index)
-    monkeypatch.setattr(structure, "BLOCK", 500)
+    monkeypatch.setattr(known_links, "BLOCK", 500)
     np.testing.assert_array_equal(town_known.rows(town_links.test.index), one_block)
 
 
 # ----- attacks --------------------------------------------------------------------------------------------------------
 
 
-Known = tuple[LinkSecret, structure.KnownLinks]
+Known = tuple[LinkSecret, known_links.KnownLinks]
 
 
 @pytest.fixture(scope="module")
 def known_of_both(islands: tuple[Data, gv.Split], random_graph: tuple[Data, gv.Split]) -> tuple[Known, Known]:
     """The known links of the islands and of a random graph, whose spectral embeddings take seconds."""
     one, other = (link_secret(*graph, 0) for graph in (islands, random_graph))
-    return (one, structure.known_links(one, 0)), (other, structure.known_links(other, 0))
+    return (one, known_links.known_links_of(one, 0)), (other, known_links.known_links_of(other, 0))
 
 
-@pytest.mark.parametrize("name", [*structure.SCORES, *(name for name, _ in structure.WITHOUT_Z), structure.STACKED[0]])
+ALONE = [*known_links.SCORES, *(name for name, _ in known_links.WITHOUT_Z), known_links.STACKED[0]]
+
+
+@pytest.mark.parametrize("name", ALONE)
 def test_every_attack_on_known_links_finds_links_within_islands(name: str, known_of_both: tuple[Known, Known]) -> None:
     """And nothing in a random graph. All degrees of an island are similar, so their product is a weak score."""
     for (secret, known), least in zip(known_of_both, (0.9, None), strict=True):
-        attack = next(one for one in structure.links_alone(known) if one.name == name)
+        attack = next(one for one in known_links.links_alone(known) if one.name == name)
         answers = attack(np.zeros((secret.num_nodes, 0), np.float32), secret, 0)
         result = Finding(KNOWN_LINKS, name, attack.needs, secret, answers, 0.0)
         assert attack.needs == ("secrets",)
@@ -278,9 +281,8 @@ def test_a_full_audit_of_links_has_the_controls_of_known_links() -> None:
     graph = gv.generate(gv.GraphSpec(num_nodes=200, num_edges=700, num_features=20, num_classes=3), seed=1)
     split = gv.Split.proportional(graph, 0, message_edges="all")
     audit = gv.audit(noise(1, 200, 3), graph, split, "links", context=KEEPS_LABELS)
-    names = [*structure.SCORES, *(name for name, _ in structure.WITHOUT_Z), structure.STACKED[0]]
-    assert [one.attack for one in audit.controls[KNOWN_LINKS]] == names
-    both = [*(name for name, _ in structure.WITH_Z), structure.STACKED[1]]
+    assert [one.attack for one in audit.controls[KNOWN_LINKS]] == ALONE
+    both = [*(name for name, _ in known_links.WITH_Z), known_links.STACKED[1]]
     assert [one.attack for one in audit.controls[CLASSES_AND_LINKS]] == both
     assert [one.attack for one in audit.findings if "known links" in one.needs] == both
     assert audit.strongest.on_z_alone
@@ -298,14 +300,14 @@ def test_a_full_audit_of_links_has_the_controls_of_known_links() -> None:
 
 
 def test_a_node_secret_has_no_known_links(town: Data, town_split: gv.Split) -> None:
-    assert known_links(node_secret(town, town_split, "coin", 0), noise(1), 0) == []
+    assert known_link_tasks(node_secret(town, town_split, "coin", 0), noise(1), 0) == []
 
 
 def test_controls_of_known_links_are_cached(small: Data, small_split: gv.Split, tmp_path: Path) -> None:
     secret, cache = link_secret(small, small_split, 0), AnswerCache(tmp_path, "this graph")
     seconds = []
     for seed in (1, 2):
-        tasks = [task for task in known_links(secret, noise(seed, 150), 0) if "MLP" not in task.attack.name]
+        tasks = [task for task in known_link_tasks(secret, noise(seed, 150), 0) if "MLP" not in task.attack.name]
         seconds.append({(one.subject, one.attack): one.seconds for one in run(tasks, secret, 0, Effort(), cache)[0]})
     assert all(took > 0 for took in seconds[0].values())
     again = {subject for (subject, _), took in seconds[1].items() if took > 0}
@@ -340,7 +342,7 @@ def test_stacked_scores_are_stronger_than_each_and_find_nothing_in_noise(town: D
 
     def stacked(signal: float, count: int) -> tuple[float, float]:
         parts = [Drawn(seed, signal) for seed in range(count)]
-        answers = structure.Stack("stack", parts, 1.0, ("z",))(noise(1), secret, 0)  # type: ignore[arg-type]
+        answers = known_links.Stack("stack", parts, 1.0, ("z",))(noise(1), secret, 0)  # type: ignore[arg-type]
         return area(answers.val, secret.val.y), area(answers.test, secret.test.y)
 
     assert stacked(1.0, 1)[1] == pytest.approx(0.760, abs=0.03), "Phi(1 / sqrt(2))"

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graphveil.release.formats import FORMATS, token, tokens
+from graphveil.release.writers import FORMATS, token, tokens
 from graphveil.runs.folder import Embeddings
 
 Rows = NDArray[np.float32]

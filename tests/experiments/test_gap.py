@@ -11,7 +11,7 @@ import graphveil as gv
 from graphveil.data.degree_features import degree_features, is_structural
 from graphveil.data.origin import Origin, node_ids
 from graphveil.errors import GraphveilError
-from graphveil.experiments.aggregation import SENSITIVITY, Aggregation, neighbour_sums, noisy_classes
+from graphveil.experiments.gap import SENSITIVITY, Aggregation, neighbour_sums, noisy_classes
 
 
 @settings(deadline=None, max_examples=50)

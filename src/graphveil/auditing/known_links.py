@@ -104,7 +104,7 @@ class KnownLinks:
         return np.stack([product / np.maximum(lengths, 1e-12), product, np.linalg.norm(a - b, axis=1)], axis=1)
 
 
-def known_links(secret: LinkSecret, seed: int) -> KnownLinks:
+def known_links_of(secret: LinkSecret, seed: int) -> KnownLinks:
     """Build the graph of the known links of a secret.
 
     Args:
