@@ -62,7 +62,8 @@ def protect(
     adversary_knows: Annotated[
         str,
         typer.Option(
-            help="Nodes whose secret the joint adversary learns from: few (20 per class) or all training nodes."
+            help="Nodes whose secret training may use: few (the training nodes; 20 per class in the paper's split) or"
+            " all (except validation and test)."
         ),
     ] = "all",
     message_edges: Annotated[

@@ -1,6 +1,6 @@
 """Targets with their examples and predictions, from the side of a training.
 
-The utility head, the training adversary and every attack predict a target. Both of the paper's problems, and those with
+The utility head, the joint adversary and every attack predict a target. Both of the paper's problems, and those with
 any node attribute as a secret, are then a utility, secrets and a trade-off.
 
 A learned target belongs to one run, or to a batch of runs on one graph, each with its own split. In a batch, every

@@ -150,7 +150,7 @@ class Split:
         return encode_pairs(torch.cat(pairs, dim=1)).sort(stable=True).values
 
     def defender_nodes(self, knowledge: Knowledge) -> Tensor:
-        """Return the nodes whose secret the training adversary may learn from.
+        """Return the nodes whose secret the joint adversary may learn from.
 
         Args:
             knowledge: "few" are the training nodes; "all" are all nodes except validation and test.
