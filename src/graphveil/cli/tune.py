@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphveil.cli.graphs import takes_graph
+from graphveil.cli.graph_options import takes_graph
 from graphveil.cli.opening import open_and_show
 from graphveil.cli.shared import (
     Device,
