@@ -120,7 +120,7 @@ def test_links_hidden_in_last_bits_are_found(town: Data, town_split: gv.Split) -
     others = [finding.headline.value for name, finding in by_name.items() if name not in (NAME, "ensemble")]
     assert by_name[NAME].headline.low > 0.6
     assert max(others) < 0.56, "attacks on the values find nothing"
-    assert audit.verdict == "unprotected"
+    assert audit.verdict == "leaks"
 
 
 def test_channels_by_hand() -> None:

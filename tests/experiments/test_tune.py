@@ -42,7 +42,7 @@ def test_the_most_useful_candidate_within_the_limit_is_chosen() -> None:
 
     points, (first, second, third) = stages(rule)
     assert [one.encoder for one in first] == ["gcn", "gat", "hgcn"]
-    assert all(one.gain == pytest.approx(0.6 * 0.02) for one in first)
+    assert all(one.gain == pytest.approx(0.5 * 0.02) for one in first)
     assert {one.encoder for one in second} == {"gat"}, "hgcn is above the limit"
     assert {one.tradeoff for one in third} == {0.7}
     assert points[0].candidate == Candidate("gat", 0.7, first[0].gain, 3)

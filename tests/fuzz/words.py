@@ -98,6 +98,7 @@ KNOWN: dict[str, list[dict[str, str]]] = {
         {"run": "run", "panel": "quick"},
         {"embeddings": "z.npy", "graph": "edges.csv", "secret": "labels", "panel": "quick", "out": "new.json"},
     ],
+    "tune": [{"graph": "edges.csv", "out": "new", "encoder": "gcn", "rounds": "1"}],
     "sweep": [{"graph": "edges.csv", "out": "new", "tradeoff": "1"}],
     "reproduce": [{"what": "table2", "dataset": "cora", "encoder": "gcn", "variant": "club"}],
     "export": [

@@ -36,7 +36,7 @@ TRADEOFFS = (0.3, 0.7, 0.85)
 """The trade-offs of stage 2 if classes are hidden."""
 SEEDS = 4
 """The number of seeds of the best candidate."""
-SHARE = 0.6
+SHARE = 0.5
 """The part of a limit that training may use."""
 GAINS = (0.0, 0.005, 0.02, 0.05, 0.1)
 """What training may use if the smallest utility is stated instead of a limit."""
