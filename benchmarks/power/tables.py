@@ -49,7 +49,7 @@ def noise(lines: Lines) -> str:
     for kind, some in sorted(_by(lines, lambda one: one["settings"][0]).items()):
         outside, leaking = (100 * np.mean([one[name] for one in some]) for name in ("outside", "leaks"))
         rows.append([kind, str(len(some)), f"{outside:.1f} %", f"{leaking:.1f} %"])
-    return _table(["secret", "trials", "interval excludes chance", "verdict *leaks*"], rows)
+    return _table(["secret", "trials", "interval excludes chance", "some value is significant"], rows)
 
 
 def planted(lines: Lines) -> str:

@@ -95,8 +95,8 @@ def noise(kind: str, seed: int) -> dict[str, Any]:
     audit = gv.audit(np.round(16 * z) / 16, graph, split, secret, seed=seed, context=Context(utility=useful))
     return {
         "outside": not audit.strongest.headline.covers(audit.secret.chance),
-        "leaks": audit.verdict == "leaks",
-        "leak_reasons": list(audit.leak_reasons),
+        "leaks": bool(audit.reasons),
+        "reasons": [reason.sentence for reason in audit.reasons],
         "flags": [flag.name for flag in audit.flags],
     }
 
@@ -106,7 +106,7 @@ def plant(name: str, share: float, n: int, seed: int) -> dict[str, Any]:
     z, y = planted(name, share, n, np.random.default_rng(seed))
     audit = audit_of_z(z, secret_of(y, seed), seed)
     return {
-        "found": audit.verdict == "leaks",
+        "found": bool(audit.reasons),
         "value": audit.strongest.headline.value,
         "attack": audit.strongest.attack,
     }

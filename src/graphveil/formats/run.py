@@ -1,4 +1,4 @@
-"""`run.json`: the configuration, scores and digests of a run. `Veil.save` writes it; these records read it."""
+"""`run.json`: the configuration, scores and digests of a run. `Veil.save` writes it, validated by these records."""
 
 from pathlib import Path
 from typing import Annotated, Any, ClassVar

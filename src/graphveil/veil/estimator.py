@@ -24,8 +24,8 @@ import graphveil
 from graphveil.data import Split, check_graph, check_targets, digest
 from graphveil.errors import GraphveilError, first_line, unknown
 from graphveil.files import write_json, write_tensors
-from graphveil.formats.run import SCHEMA, VeilRecord
-from graphveil.formats.store import read
+from graphveil.formats.run import SCHEMA, RunRecord, VeilRecord
+from graphveil.formats.store import parse, read
 from graphveil.models.build import Spec, spec_name
 from graphveil.models.codes import CodeBook, CodeShape, hard_codes
 from graphveil.models.grid import Grid
@@ -292,7 +292,9 @@ class Veil(Params):
             "selected_round": self.best_round_,
             "versions": versions(),
         }
-        write_json(folder / "run.json", record | dict(results or {}))
+        record |= results or {}
+        parse(record, RunRecord if "graph" in record else VeilRecord)  # what is written can be read
+        write_json(folder / "run.json", record)
 
     @classmethod
     def load(
