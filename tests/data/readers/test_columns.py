@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import graphveil as gv
 from graphveil.data import check_targets, node_classes
+from graphveil.data.readers.columns import missing_words, mostly_numbers, words
 from tests.data.readers.made import people, refusal, tables
 
 
@@ -72,3 +74,46 @@ def test_the_error_for_a_missing_target_lists_the_columns(tmp_path: Path) -> Non
     read = gv.read_graph(tmp_path, attributes=["city"])
     with pytest.raises(gv.GraphveilError, match="no 'labels': it has 'city', and its table has the columns 'age'"):
         node_classes(read, "labels")
+
+
+def text(*values: str | None) -> pa.ChunkedArray:
+    return pa.chunked_array([list(values)], pa.string())
+
+
+def test_one_bad_cell_does_not_turn_numbers_into_words() -> None:
+    notes: list[str] = []
+    values = mostly_numbers(text(*map(str, range(18)), "12k", None, " 3 "), "income", notes)
+    assert values is not None
+    assert np.isnan(values[[18, 19]]).all()
+    assert values[[0, 17, 20]].tolist() == [0, 17, 3]
+    assert notes == ["1 value of 'income' is not a number and counts as missing: '12k' in row 19."]
+
+
+def test_several_bad_cells_are_counted_and_the_first_is_named() -> None:
+    notes: list[str] = []
+    mostly_numbers(text(*map(str, range(40)), "12k", "x"), "income", notes)
+    assert notes == ["2 values of 'income' are not numbers and count as missing: the first is '12k' in row 41."]
+
+
+def test_decimal_commas_are_numbers() -> None:
+    notes: list[str] = []
+    values = mostly_numbers(text("3,25", "-1,5", "7", "n/a"), "height", notes)
+    assert values is not None
+    assert values[:3].tolist() == [3.25, -1.5, 7]
+    assert np.isnan(values[3])
+    assert notes == ["2 values of 'height' with a decimal comma: read as numbers."]
+
+
+@pytest.mark.parametrize(
+    "values", [("a", "b", "3"), ("1", "2", "x", "y"), ("1,234,567", "2,000,000"), (None, None), ("7",)]
+)
+def test_words_stay_words(values: tuple[str | None, ...]) -> None:
+    notes: list[str] = []
+    assert mostly_numbers(text(*values), "team", notes) is None
+    assert notes == []
+
+
+@pytest.mark.parametrize("word", ["n/a", "unknown", "-", "NA", "?"])
+def test_words_for_missing_values_are_missing(word: str) -> None:
+    assert words(text("red", word), "team").to_pylist() == ["red", None]
+    assert missing_words(text("red", word, "")) == [word]

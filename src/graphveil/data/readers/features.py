@@ -18,7 +18,15 @@ from torch import Tensor
 
 from graphveil.data.graph import UNKNOWN
 from graphveil.data.origin import Column
-from graphveil.data.readers.columns import FEW_CATEGORIES, MAX_CATEGORIES, class_codes, numbers, words
+from graphveil.data.readers.columns import (
+    FEW_CATEGORIES,
+    MAX_CATEGORIES,
+    class_codes,
+    missing_words,
+    mostly_numbers,
+    numbers,
+    words,
+)
 from graphveil.data.readers.dates import are_dates
 from graphveil.data.readers.safe_open import MAX_BYTES, MAX_COLUMNS
 from graphveil.data.sentences import list_names, plural
@@ -51,7 +59,7 @@ class Pieces:
 def encode_features(table: Mapping[str, pa.ChunkedArray], rows: int, notes: list[str]) -> Pieces:
     """Encode columns as features, in their order; which columns are excluded, and why, is added to `notes`."""
     pieces = Pieces()
-    numeric = {name: values for name, column in table.items() if (values := numbers(column)) is not None}
+    numeric = {name: values for name, column in table.items() if (values := _numbers(column, name, notes)) is not None}
     bag = [name for name, values in numeric.items() if _is_count(values)] if len(numeric) > MANY else []
     if len(bag) > MANY:
         notes.append(f"{len(bag):,} columns of counts are used without scaling, as a bag of words.")
@@ -156,6 +164,12 @@ def is_fixed(kind: pa.DataType) -> bool:
     return bool(pa.types.is_fixed_size_list(kind))
 
 
+def _numbers(column: pa.ChunkedArray, name: str, notes: list[str]) -> NDArray[np.float64] | None:
+    """A column of numbers, or of text that is mostly numbers; None for words."""
+    values = numbers(column)
+    return mostly_numbers(column, name, notes) if values is None else values
+
+
 def _is_count(values: NDArray[np.float64]) -> bool:
     """Whether values are whole, not negative and mostly zero, as counts of words are."""
     if np.count_nonzero(values) > len(values) / 2:  # NaN is not zero
@@ -195,6 +209,9 @@ def _add_words(pieces: Pieces, name: str, column: pa.ChunkedArray, rows: int, no
     except GraphveilError:
         notes.append(f"{name!r} is not used as a feature: it holds {column.type}.")
         return
+    if missing := missing_words(column):
+        counts = "counts as missing" if len(missing) == 1 else "count as missing"
+        notes.append(f"{list_names(missing)} of {name!r} {counts}.")
     names = sorted(value for value in pc.unique(text).to_pylist() if value is not None)
     if len(names) > 2 and len(names) == rows - text.null_count:
         notes.append(f"{name!r} is not used as a feature: every value is different.")
@@ -239,7 +256,7 @@ def _number_like(
     column: pa.ChunkedArray | None, name: str, rows: int, notes: list[str], missing: float
 ) -> NDArray[np.float64]:
     """A column as numbers, with `missing` for missing values, and for all if the column is missing or holds text."""
-    values = None if column is None else numbers(column)
+    values = None if column is None else _numbers(column, name, notes)
     if values is None:
         if column is not None and not pa.types.is_null(column.type):
             notes.append(f"{name!r} held numbers and holds text now: all its values count as missing.")

@@ -15,7 +15,10 @@ from graphveil.data.readers.safe_open import MAX_BYTES, MAX_COLUMNS, SMALL, as_u
 from graphveil.data.sentences import plural
 from graphveil.errors import GraphveilError
 
-MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None")
+MISSING = (
+    *("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None"),
+    *("unknown", "Unknown", "UNKNOWN", "-", "?"),
+)
 """Texts that mean a missing value among numbers and in features; in a target they may be classes."""
 
 MAX_ROW_BYTES = 64 << 20
