@@ -28,7 +28,7 @@ from graphveil.files import write_tensors
 
 SHARED = ("raw features", "public graph", KNOWN_LINKS, CLASSES_AND_FEATURES, CLASSES_AND_LINKS)
 """Controls that do not depend on the embeddings."""
-REVISION = 5
+REVISION = 6
 """Increased when an attack is added to the panel or changes its answers; results of cells depend on it."""
 
 
