@@ -9,7 +9,7 @@ import pytest
 
 import graphveil as gv
 from graphveil.experiments.candidates import Candidate, Point, Search, Task
-from graphveil.experiments.tune import on_front, search_stages
+from graphveil.experiments.tune import _recommendation, on_front, search_stages
 from graphveil.runs.audit import audit_run
 from graphveil.runs.folder import RunFolder
 
@@ -76,6 +76,14 @@ def test_the_front() -> None:
     one = Candidate("gcn", 0.5, 0.0, 0)
     low, high, bad = Point(one, 0.7, {"s": 0.3}), Point(one, 0.9, {"s": 0.5}), Point(one, 0.6, {"s": 0.4})
     assert [on_front(point, [low, high, bad]) for point in (low, high, bad)] == [True, True, False]
+
+
+def test_the_recommendation_names_the_command_of_the_export() -> None:
+    task = Task.of("cora", "links", ("labels",), "0.4", None, Search())
+    said = _recommendation(task, Path("t/chosen"), 0.8, {"labels": 0.31}, {"labels": 0.4}, met=True)
+    assert said.endswith("To release it: graphveil export t/chosen --max-leak labels=0.4 --out release")
+    said = _recommendation(task, Path("t/chosen"), 0.8, {"labels": 0.45}, {"labels": 0.4}, met=False)
+    assert said.startswith("The limit is not met: attacks on the embeddings alone reach at most 45.0 % for labels, 5.0")
 
 
 def test_the_chosen_run_is_an_ordinary_run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

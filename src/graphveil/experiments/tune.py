@@ -42,6 +42,8 @@ GAINS = (0.0, 0.005, 0.02, 0.05, 0.1)
 """What training may use if the smallest utility is stated instead of a limit."""
 FIRST_GAIN = 0.01
 FILE, CANDIDATES, CHOSEN = "tune.json", "candidates", "chosen"
+TOO_FEW = "too few examples"
+"""A flag that does not count if the limit holds, as in an export."""
 Measure = Callable[[Sequence[Candidate]], list[Point]]
 """Trains candidates, and returns what each keeps and leaks."""
 
@@ -142,7 +144,12 @@ def judge(task: Task, out: Path, points: Sequence[Point], effort: Effort | None 
         met = all(leaks[secret] <= limits[secret] for secret in task.secrets)
         met = met and (task.min_utility is None or score >= task.min_utility)
         write(out / FILE, _record(task, points, limits, chance, met))
-    return Tuned(points, limits, folder, audits, met, _recommendation(task, folder, score, leaks, limits, met))
+    sentence = _recommendation(task, folder, score, leaks, limits, met)
+    flags = {flag.name for one in audits.values() for flag in one.flags} - {TOO_FEW}
+    if met and flags:
+        sentence = sentence.partition(" To release it:")[0]
+        sentence += f" But its audit is flagged ({', '.join(sorted(flags))}), so export refuses it."
+    return Tuned(points, limits, folder, audits, met, sentence)
 
 
 def _lock(out: Path) -> AbstractContextManager[None]:
