@@ -9,7 +9,7 @@ import pytest
 
 import graphveil as gv
 from graphveil.experiments.candidates import Candidate, Point, Search, Task
-from graphveil.experiments.tune import _recommendation, on_front, search_stages
+from graphveil.experiments.tune import _next_step, _recommendation, on_front, search_stages
 from graphveil.runs.audit import audit_run
 from graphveil.runs.folder import RunFolder
 
@@ -80,9 +80,12 @@ def test_the_front() -> None:
 
 def test_the_recommendation_names_the_command_of_the_export() -> None:
     task = Task.of("cora", "links", ("labels",), "0.4", None, Search())
-    said = _recommendation(task, Path("t/chosen"), 0.8, {"labels": 0.31}, {"labels": 0.4}, met=True)
-    assert said.endswith("To release it: graphveil export t/chosen --max-leak labels=0.4 --out release")
-    said = _recommendation(task, Path("t/chosen"), 0.8, {"labels": 0.45}, {"labels": 0.4}, met=False)
+    assert _next_step(Path("t/chosen"), {"labels": 0.4}, []) == (
+        "To release it: graphveil export t/chosen --max-leak labels=0.4 --out release"
+    )
+    said = _recommendation(task, 0.8, {"labels": 0.31}, {"labels": 0.4}, met=True)
+    assert said.endswith("at most 31.0 % for labels; the limit is 40.0 %.")
+    said = _recommendation(task, 0.8, {"labels": 0.45}, {"labels": 0.4}, met=False)
     assert said.startswith("The limit is not met: attacks on the embeddings alone reach at most 45.0 % for labels, 5.0")
 
 

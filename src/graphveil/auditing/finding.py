@@ -249,3 +249,14 @@ def _within_standard_error(value: Interval, best: Interval) -> bool:
 def signed(estimate: Interval) -> str:
     """A difference in points, with signs: "-0.5 [-1.8, +0.8]"."""
     return f"{100 * estimate.value:+.1f} [{100 * estimate.low:+.1f}, {100 * estimate.high:+.1f}]"
+
+
+def most_balanced(findings: Sequence[Finding]) -> Finding:
+    """The attack with the best balanced accuracy on the validation part."""
+    return max(fully_informed(findings), key=lambda finding: finding.balanced_validation.value)
+
+
+def best_matched(findings: Sequence[Finding]) -> Finding | None:
+    """The attack with the best class-matched AUC on the validation part; None if none has one."""
+    values = [(one.matched_validation.value, i) for i, one in enumerate(findings) if one.matched_validation]
+    return findings[max(values)[1]] if values else None

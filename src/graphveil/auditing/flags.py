@@ -11,6 +11,8 @@ from graphveil.target import CHANCE_AUC, METRIC_NAMES
 if TYPE_CHECKING:
     from graphveil.auditing.result import Audit
 
+TOO_FEW = "too few examples"
+"""The flag that a bound within a stated limit overrules."""
 MAX_HALF_WIDTH = 0.05
 """With a wider interval, there are too few examples for *protected*."""
 MIN_CLASS_EXAMPLES = 30
@@ -68,7 +70,7 @@ def _too_few_examples(audit: "Audit") -> list[Flag]:
     counts = np.unique(audit.secret.test.y, return_counts=True)[1]
     if counts.min() < MIN_CLASS_EXAMPLES:
         reasons.append(f"one class has {counts.min()} test examples")
-    return [Flag("too few examples", "; ".join(reasons))] if reasons else []
+    return [Flag(TOO_FEW, "; ".join(reasons))] if reasons else []
 
 
 def _above_certificate(audit: "Audit") -> list[Flag]:

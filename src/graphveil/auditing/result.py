@@ -24,7 +24,7 @@ from graphveil.auditing.attacks import (
     Need,
 )
 from graphveil.auditing.context import Context
-from graphveil.auditing.finding import Finding, fully_informed, ranked, strongest
+from graphveil.auditing.finding import Finding, best_matched, fully_informed, most_balanced, ranked, strongest
 from graphveil.auditing.flags import audit_flags
 from graphveil.auditing.floor import class_scores, equal_classes_auc, floor_auc
 from graphveil.auditing.groups import Group, Partition, link_groups, node_groups, worst
@@ -97,7 +97,7 @@ class Audit:
     @cached_property
     def most_balanced(self) -> Finding | None:
         """The attack with the best balanced accuracy on the validation part; None for a link secret."""
-        return None if self.secret.target.is_links else _most_balanced(self.on_z_alone)
+        return None if self.secret.target.is_links else most_balanced(self.on_z_alone)
 
     @property
     def balanced_chance(self) -> float:
@@ -107,7 +107,7 @@ class Audit:
     @cached_property
     def class_matched(self) -> Finding | None:
         """The attack with the best class-matched AUC on the validation part; None for a node secret."""
-        return _best_matched(self.on_z_alone)
+        return best_matched(self.on_z_alone)
 
     @property
     def gap(self) -> float | None:
@@ -162,12 +162,12 @@ class Audit:
     def unprotected_balanced(self) -> Interval | None:
         """The balanced accuracy of the attacks on the unprotected encoder."""
         findings = self.controls.get(UNPROTECTED)
-        return None if not findings or self.secret.target.is_links else _most_balanced(findings).balanced
+        return None if not findings or self.secret.target.is_links else most_balanced(findings).balanced
 
     @property
     def unprotected_matched(self) -> Interval | None:
         """The class-matched AUC of the attacks on the unprotected encoder."""
-        best = _best_matched(self.controls.get(UNPROTECTED, ()))
+        best = best_matched(self.controls.get(UNPROTECTED, ()))
         return None if best is None else best.matched
 
     @cached_property
@@ -393,17 +393,6 @@ def answers_beside(path: Path) -> Path:
     if not path.name:
         raise GraphveilError(f"an audit cannot be written to {str(path)!r}: give the name of a file.")
     return path.with_name(f"{path.stem}.answers.safetensors")
-
-
-def _most_balanced(findings: Sequence[Finding]) -> Finding:
-    """The attack with the best balanced accuracy on the validation part."""
-    return max(fully_informed(findings), key=lambda finding: finding.balanced_validation.value)
-
-
-def _best_matched(findings: Sequence[Finding]) -> Finding | None:
-    """The attack with the best class-matched AUC on the validation part; None if none has one."""
-    values = [(one.matched_validation.value, i) for i, one in enumerate(findings) if one.matched_validation]
-    return findings[max(values)[1]] if values else None
 
 
 def _difference(finding: Finding | None, other: Finding | None) -> Interval | None:

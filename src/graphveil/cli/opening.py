@@ -41,9 +41,9 @@ class OpenedGraph:
     @property
     def default_split(self) -> str:
         """The kind of split to use by default: the paper's for the graphs of the paper."""
-        from graphveil.data.datasets.catalog import PAPER_GRAPHS
+        from graphveil.data.datasets.catalog import default_split
 
-        return "paper" if self.name in PAPER_GRAPHS else "proportional"
+        return default_split(self.name)
 
     @property
     def source(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphveil.cli.experiments import Jobs, Rounds
 from graphveil.cli.graph_options import takes_graph
 from graphveil.cli.opening import open_and_show
 from graphveil.cli.shared import (
@@ -62,14 +63,9 @@ def tune(
     ] = None,
     split: Split = None,
     seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 0,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, max=1000, help="Parallel trainings, with one thread each (default: one per core)."),
-    ] = None,
+    jobs: Jobs = None,
     device: Device = "cpu",
-    rounds: Annotated[
-        int | None, typer.Option(min=1, help="Training rounds; a small number for a quick trial.")
-    ] = None,
+    rounds: Rounds = None,
 ) -> None:
     """Find the most useful embedding that leaks at most as much as you accept, and audit it.
 

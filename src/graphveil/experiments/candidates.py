@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from graphveil.auditing.certify import certificate_of
 from graphveil.codes import Certificate, LinkCertificate
 from graphveil.data import UNKNOWN, Split, check_targets, digest, node_classes
-from graphveil.data.datasets.catalog import PAPER_GRAPHS, open_graph
+from graphveil.data.datasets.catalog import default_split, open_graph
 from graphveil.data.origin import ReadOptions, node_ids
 from graphveil.data.splits.split import draw_split
 from graphveil.errors import GraphveilError, unknown
@@ -211,7 +211,7 @@ def _measured(veil: Veil, candidate: Candidate, graph: Data, split: Split, z: An
     leaks = {}
     for secret in veil.secrets:
         certificate = certificate_of(z, seen, inner, secret, matched_by)
-        leaks[secret] = largest(certificate, CHANCE_AUC if Target.of(secret).is_links else _chance(seen, secret))
+        leaks[secret] = largest(certificate, _chance(seen, secret))
     return Point(candidate, utility, leaks)
 
 
@@ -233,7 +233,7 @@ def opened(task: Task) -> tuple[Data, Split]:
 
 
 def _split_kind(task: Task) -> str:
-    return task.search.split or ("paper" if task.graph in PAPER_GRAPHS else "proportional")
+    return task.search.split or default_split(task.graph)
 
 
 def _check_same(task: Task, path: Path, graph: Data, split: Split) -> None:

@@ -24,6 +24,7 @@ from pathlib import Path
 from joblib import Parallel, delayed
 
 from graphveil.auditing import Audit, Effort
+from graphveil.auditing.flags import TOO_FEW
 from graphveil.experiments.candidates import Candidate, Point, Search, Task, largest, limits_of, run_candidate
 from graphveil.files import check_output_folder, hold_lock
 from graphveil.formats.store import write
@@ -42,8 +43,6 @@ GAINS = (0.0, 0.005, 0.02, 0.05, 0.1)
 """What training may use if the smallest utility is stated instead of a limit."""
 FIRST_GAIN = 0.01
 FILE, CANDIDATES, CHOSEN = "tune.json", "candidates", "chosen"
-TOO_FEW = "too few examples"
-"""A flag that does not count if the limit holds, as in an export."""
 Measure = Callable[[Sequence[Candidate]], list[Point]]
 """Trains candidates, and returns what each keeps and leaks."""
 
@@ -144,11 +143,10 @@ def judge(task: Task, out: Path, points: Sequence[Point], effort: Effort | None 
         met = all(leaks[secret] <= limits[secret] for secret in task.secrets)
         met = met and (task.min_utility is None or score >= task.min_utility)
         write(out / FILE, _record(task, points, limits, chance, met))
-    sentence = _recommendation(task, folder, score, leaks, limits, met)
-    flags = {flag.name for one in audits.values() for flag in one.flags} - {TOO_FEW}
-    if met and flags:
-        sentence = sentence.partition(" To release it:")[0]
-        sentence += f" But its audit is flagged ({', '.join(sorted(flags))}), so export refuses it."
+    flags = sorted({flag.name for one in audits.values() for flag in one.flags} - {TOO_FEW})
+    sentence = _recommendation(task, score, leaks, limits, met)
+    if met:
+        sentence += f" {_next_step(folder, limits, flags)}"
     return Tuned(points, limits, folder, audits, met, sentence)
 
 
@@ -241,8 +239,16 @@ def _record(
     )
 
 
+def _next_step(folder: Path, limits: Mapping[str, float], flags: Sequence[str]) -> str:
+    """How to release a run that is within its limits, or why it cannot be released."""
+    if flags:
+        return f"But its audit is flagged ({', '.join(flags)}), so export refuses it."
+    stated = [f" --max-leak {name}={math.ceil(1e4 * limit) / 1e4:g}" for name, limit in limits.items() if limit < 1]
+    return f"To release it: graphveil export {folder}{''.join(stated)} --out release"
+
+
 def _recommendation(
-    task: Task, folder: Path, score: float, leaks: Mapping[str, float], limits: Mapping[str, float], met: bool
+    task: Task, score: float, leaks: Mapping[str, float], limits: Mapping[str, float], met: bool
 ) -> str:
     kept = f"It keeps {task.utility} at {100 * score:.1f} % ({Target.of(task.utility).metric_name} on the test part)."
     worst = max(leaks, key=lambda secret: leaks[secret] - limits[secret])
@@ -253,7 +259,6 @@ def _recommendation(
         return f"{kept} That is less than {100 * (task.min_utility or 0):.1f} %, which no candidate keeps."
     limit = f"the limit is {100 * limits[worst]:.1f} %"
     if met:
-        words = " ".join(f"--max-leak {secret}={math.ceil(1e4 * limits[secret]) / 1e4:g}" for secret in limits)
-        return f"{kept} For its nodes, {leak}; {limit}. To release it: graphveil export {folder} {words} --out release"
+        return f"{kept} For its nodes, {leak}; {limit}."
     above = 100 * (leaks[worst] - limits[worst])
     return f"The limit is not met: {leak}, {above:.1f} points above the limit. {kept}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graphveil.auditing.embeddings import check_embeddings, rows_digest
+from graphveil.auditing.flags import TOO_FEW
 from graphveil.auditing.groups import KINDS, MEASURES
 from graphveil.errors import GraphveilError, unknown
 from graphveil.formats import Interval
@@ -22,8 +23,6 @@ from graphveil.release.ledger import NodeCodes, Released, read_ledger
 from graphveil.runs.folder import Embeddings, RunFolder, ids_digest
 from graphveil.target import METRIC_NAMES
 
-TOO_FEW = "too few examples"
-"""The flag of an audit that a bound within the limit overrules."""
 REFUSED = ("leaks", "unprotected")
 """The verdicts that are released only within `--max-leak` or by `--force`."""
 LIMITED = ("balanced", "class_matched")

@@ -91,6 +91,11 @@ def is_named(name: str) -> bool:
     return name in PAPER_GRAPHS or name in BUILT_IN
 
 
+def default_split(name: str) -> str:
+    """Return the kind of split to use by default: the paper's for the graphs of the paper."""
+    return "paper" if name in PAPER_GRAPHS else "proportional"
+
+
 def open_graph(
     name_or_path: str, reading: ReadOptions | None = None, root: Path | None = None, encoding: Encoding | None = None
 ) -> Data:
