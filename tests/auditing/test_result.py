@@ -38,9 +38,11 @@ def test_attackers_with_the_public_graph_are_reported_apart(secret: NodeSecret) 
     assert [reason.sentence.split(":")[0] for reason in audit.reasons] == ["gnn"]
 
 
-def test_the_ensemble_is_chosen_within_a_standard_error(secret: NodeSecret) -> None:
-    best, combined = finding(secret, "best", 0.71, 0.6), finding(secret, "ensemble", 0.70, 0.68)
+def test_the_ensemble_is_chosen_within_the_interval_of_the_best_attack(secret: NodeSecret) -> None:
+    """The best validation value of many attacks is partly luck: here the attack is at chance level on the test part."""
+    best, combined = finding(secret, "best", 0.72, 0.52), finding(secret, "ensemble", 0.70, 0.68)
     clear = finding(secret, "clear", 0.85, 0.84)
+    assert best.validation.half / 2 < 0.02 < best.validation.half, "more than one standard error, and less than two"
     assert Audit(secret, [best, combined], {}).strongest is combined
     assert Audit(secret, [best, combined, clear], {}).strongest is clear
 

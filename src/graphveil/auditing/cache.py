@@ -28,8 +28,8 @@ from graphveil.files import write_tensors
 
 SHARED = ("raw features", "public graph", KNOWN_LINKS, CLASSES_AND_FEATURES, CLASSES_AND_LINKS)
 """Controls that do not depend on the embeddings."""
-REVISION = 6
-"""Increased when an attack is added to the panel or changes its answers; results of cells depend on it."""
+REVISION = 7
+"""Increased when attacks are added, answer differently or are chosen differently; results of cells depend on it."""
 
 
 @dataclass(frozen=True)

@@ -169,14 +169,15 @@ class Finding:
 
 
 def strongest(findings: Sequence[Finding]) -> Finding:
-    """The attack with the best validation value.
+    """The attack with the best validation value, or the ensemble if it is within the 95 % interval of that value.
 
-    The ensemble is chosen instead if it is within one standard error of the best: its validation value overfits least.
+    The best of many validation values is partly luck, and its attack may be below chance level on the test part. The
+    ensemble is fitted to log-probabilities, which are more informative than the number of hits.
     """
     candidates = fully_informed(findings)
     best = max(candidates, key=lambda finding: finding.validation.value)
     for finding in candidates:
-        if finding.attack == ENSEMBLE and _within_standard_error(finding.validation, best.validation):
+        if finding.attack == ENSEMBLE and finding.validation.value >= best.validation.low:
             return finding
     return best
 
@@ -239,11 +240,6 @@ def _combined(findings: Sequence[Finding], parts: tuple[str, str], y: Integers) 
     is_nodes = first[0].ndim == 2
     weights = combine(val, y, penalty=WEIGHT_PENALTY)
     return [one if is_nodes else one[:, 1] - one[:, 0] for one in (weights(val), weights(test))]
-
-
-def _within_standard_error(value: Interval, best: Interval) -> bool:
-    """Whether a value is at most one standard error below the best; that is a quarter of the interval's width."""
-    return value.value >= best.value - best.half / 2
 
 
 def signed(estimate: Interval) -> str:

@@ -42,7 +42,7 @@ from graphveil.veil.modules import build_method, build_modules, check_encoder
 if TYPE_CHECKING:
     from graphveil.veil.estimator import Veil
 
-ALGORITHM = 10
+ALGORITHM = 11
 """Increased when the same configuration gives another result; checkpoints of other numbers are refused."""
 CHECKPOINT_EVERY = 20
 MOST_TAUGHT_LINKS = 100_000
