@@ -14,7 +14,7 @@ from graphveil.codes.measures import best_auc
 from graphveil.codes.tables import link_table, pair_table, unordered
 from graphveil.errors import GraphveilError
 from graphveil.models.student import Student
-from graphveil.training.distil import Lesson, Taught, _codes_within, _predict, link_limit
+from graphveil.training.distil import Channel, Lesson, Taught, _predict, codes_within, link_limit
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +32,7 @@ def lesson() -> Lesson:
         link_weight=0.0,
         crossfit=0.5,
         teacher_weight=0.0,
+        hub_share=0.0,
         channels=4,
         seed=0,
     )
@@ -61,7 +62,7 @@ def test_the_encoders_predictions_are_left_out_if_a_class_is_hidden_too(lesson: 
     assert torch.allclose(_mixture(hiding, student), _predict(student, lesson.x))
 
 
-@pytest.mark.parametrize("name", ["crossfit", "teacher_weight"])
+@pytest.mark.parametrize("name", ["crossfit", "teacher_weight", "hub_share"])
 def test_a_weight_is_a_share(name: str) -> None:
     with pytest.raises(GraphveilError, match=f"{name}=1.5: expected a number from 0 to 1"):
         gv.Recipe().but(**{name: 1.5})
@@ -75,18 +76,18 @@ def test_more_weight_on_links_beyond_classes_leaves_less_of_them(planted: Data) 
     noisy = classes + torch.randn(600, 3, generator=torch.Generator().manual_seed(0))
     p = (2 * torch.zeros(600, 3).index_add_(0, row, noisy[col])).softmax(dim=-1)
     uniform = torch.rand(600, generator=torch.Generator().manual_seed(1)).double()
-    found = []
+    channel, found = Channel(p, classes, links, uniform), []
     for weight in (0.0, 0.3, 1.0):
-        codes = _codes_within(1.0, weight, p, classes, links, uniform)
+        codes = codes_within(1.0, weight, channel)
         found.append((matched_aucs(codes.numpy(), links.numpy(), planted.y.numpy()) or (0.0,))[0])
     assert found[0] > found[1] + 0.01
     assert found[1] > found[2]
     for limit in (0.72, 0.6, 0.52):
-        codes = _codes_within(limit, 0.0, p, classes, links, uniform)
+        codes = codes_within(limit, 0.0, channel)
         assert link_auc(codes, links) <= limit, "by J' alone, by both terms, or with the most frequent class"
-        assert link_auc(_codes_within(limit, 1.0, p, classes, links, uniform), links) <= limit
-    assert len(_codes_within(0.52, 0.0, p, classes, links, uniform).unique()) > 1
-    assert len(_codes_within(0.5, 0.0, p, classes, links, uniform).unique()) == 1, "one half is held by saying nothing"
+        assert link_auc(codes_within(limit, 1.0, channel), links) <= limit
+    assert len(codes_within(0.52, 0.0, channel).unique()) > 1
+    assert len(codes_within(0.5, 0.0, channel).unique()) == 1, "one half is held by saying nothing"
 
 
 def link_auc(codes: Tensor, links: Tensor) -> float:
@@ -118,3 +119,32 @@ def test_a_limit_for_links_where_one_class_of_most_links_is_known() -> None:
     assert link_limit(p, y, links, 0.5) == pytest.approx(0.5 + max(alike - 0.5, 0) / 2)
     certain = torch.tensor([[0, 2], [1, 3]]).repeat(1, 60)
     assert link_limit(p, y, certain, 0.5) == pytest.approx(0.75)
+
+
+def test_the_codes_of_hubs_are_typical_of_their_classes() -> None:
+    """By hand: node 0 has the most links; nodes of its class have code 0 in (1 + 0.6 + 0.2) / 3 of cases."""
+    classes = torch.eye(2)[torch.tensor([0, 0, 0, 1])]
+    links = torch.tensor([[0, 0, 0], [1, 2, 3]])
+    q = torch.tensor([[1.0, 0.0], [0.6, 0.4], [0.2, 0.8], [0.1, 0.9]])
+    channel = Channel(q, classes, links, torch.rand(4).double(), hub_share=0.25)
+    moved = channel._with_typical_hubs(q)
+    assert torch.allclose(moved[0], torch.tensor([0.6, 0.4]))
+    assert moved[1:].equal(q[1:])
+    assert Channel(q, classes, links, torch.rand(4).double())._with_typical_hubs(q) is q
+
+
+def test_typical_hubs_reveal_fewer_links_within_classes(planted: Data) -> None:
+    """Hubs whose code is not that of their class: half of the links are theirs."""
+    generator = torch.Generator().manual_seed(0)
+    hubs, others = torch.arange(20).repeat_interleave(30), torch.randint(20, 600, (600,), generator=generator)
+    links = torch.stack([hubs, others]).unique(dim=1)
+    classes = torch.eye(3)[planted.y]
+    p = 0.8 * classes + 0.2 / 3
+    p[:20] = p[:20].roll(1, dims=1)
+    uniform = torch.rand(600, generator=generator).double()
+    of_hubs, typical = (Channel(p, classes, links, uniform, share)(1e-3) for share in (0.0, 20 / 600))
+    aucs = [
+        (matched_aucs(codes.numpy(), links.numpy(), planted.y.numpy()) or (0.0,))[0] for codes in (of_hubs, typical)
+    ]
+    assert aucs[0] > 0.65
+    assert aucs[1] < 0.6

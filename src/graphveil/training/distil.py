@@ -19,6 +19,9 @@ Message passing makes the predictions of linked nodes similar. Codes that reveal
    which nodes it changed. So its weights are the smallest that satisfy the limit: at a trade-off of 1/2, codes predict
    links no better than comparing the true classes of two nodes, which is implied by keeping the classes. J' alone costs
    the least accuracy; J, which changes the classes themselves, is added only if J' alone cannot satisfy the limit.
+   The channel changes hubs most, because they have most of the links: hubs then have unusual codes for their classes,
+   which reveals links within classes. With `hub_share`, the nodes with the most links get codes that are distributed
+   as those of the other nodes of their classes. This costs a point of accuracy.
 
 The code of a node is its class, sampled once from q by a key and the id of the node. If classes are hidden besides
 links, the loss of the students includes the information about them.
@@ -39,6 +42,7 @@ from graphveil.models.sparse import Pattern, SparseMatrix
 from graphveil.models.student import Student
 from graphveil.randomness import draw, generator, global_stream
 from graphveil.training.information import (
+    TINY,
     class_information,
     class_table,
     link_information,
@@ -73,6 +77,7 @@ class Lesson:
         link_weight: The smallest weight of the information about links beyond classes.
         crossfit: The weight of cross-fitted predictions.
         teacher_weight: The weight of the encoder's predictions in the mixture with those of students.
+        hub_share: The share of nodes, those with the most links, whose codes are typical of their classes.
         channels: The width of a student.
         seed: The seed of the run.
     """
@@ -87,6 +92,7 @@ class Lesson:
     link_weight: float
     crossfit: float
     teacher_weight: float
+    hub_share: float
     channels: int
     seed: int
 
@@ -114,7 +120,9 @@ class Taught:
         if tradeoff == 1:
             return lesson.p.argmax(dim=-1)
         limit = link_limit(lesson.p, lesson.y, links, tradeoff)
-        return _codes_within(limit, lesson.link_weight, self._mixture, lesson.p, links, uniform)
+        return codes_within(
+            limit, lesson.link_weight, Channel(self._mixture, lesson.p, links, uniform, lesson.hub_share)
+        )
 
     @cached_property
     def _mixture(self) -> Tensor:
@@ -172,8 +180,62 @@ def link_limit(p: Tensor, y: Tensor, links: Tensor, tradeoff: float) -> float:
     return 0.5 + max(within - by_chance, 0.0) / 2 * tradeoff / max(1 - tradeoff, 1e-12)
 
 
-def _codes_within(limit: float, least: float, p: Tensor, classes: Tensor, links: Tensor, uniform: Tensor) -> Tensor:
-    """Codes whose AUC for links is at most `limit`, by the weakest channel that is found.
+class Channel:
+    """Moves the distributions of nodes over codes, and samples codes from them.
+
+    Args:
+        p: The probabilities to keep, (n, C).
+        classes: The probabilities that J' is computed with, (n, C).
+        links: The links to hide, (2, links).
+        uniform: (n,), numbers in [0, 1) that the codes are sampled by.
+        hub_share: The share of nodes whose codes are typical of their classes.
+    """
+
+    def __init__(self, p: Tensor, classes: Tensor, links: Tensor, uniform: Tensor, hub_share: float = 0.0) -> None:
+        self.p, self.classes, self.links, self.uniform = p, classes, links, uniform
+        self._adjacency = _adjacency(links, len(p))
+        degree = links.flatten().bincount(minlength=len(p))
+        self._hubs = degree.argsort(descending=True, stable=True)[: int(hub_share * len(p))]
+
+    def __call__(self, beyond: float, every: float = 0.0) -> Tensor:
+        """Return codes near p that reveal less about links, (n,).
+
+        Args:
+            beyond: The weight of J'.
+            every: The weight of J.
+        """
+        count = self._adjacency.values.numel()
+        pairs = (self.classes.T @ (self._adjacency @ self.classes)) / count
+        logits = (self.p + 1e-6).log().requires_grad_()
+        optimizer = torch.optim.Adam([logits], lr=CHANNEL_RATE, capturable=logits.is_cuda)
+
+        def step() -> None:
+            q = self._with_typical_hubs(logits.softmax(dim=-1))
+            table = q.T @ (self._adjacency @ q) / count
+            leaked = beyond * link_information_beyond(table, class_table(q, self.classes), pairs)
+            if every > 0:
+                leaked = leaked + every * link_information(table, q.mean(dim=0))
+            loss = leaked - (self.p * q).sum(dim=-1).mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        once = recorded(step, self.p.device)
+        for _ in range(CHANNEL_STEPS):
+            once()
+        return draw(self._with_typical_hubs(logits.detach().softmax(dim=-1)), self.uniform)
+
+    def _with_typical_hubs(self, q: Tensor) -> Tensor:
+        """Replace the rows of hubs by sum over y of s(y) Q(c | y), where Q is the mean of q within a class."""
+        if not len(self._hubs):
+            return q
+        within = class_table(q, self.classes)
+        within = within / within.sum(dim=0).clamp(min=TINY)
+        return q.index_copy(0, self._hubs, (self.classes[self._hubs] @ within.T).detach())
+
+
+def codes_within(limit: float, least: float, channel: Channel) -> Tensor:
+    """Return codes whose AUC for links is at most `limit`, by the weakest channel that is found.
 
     At a trade-off near 0, no channel may satisfy the limit. Then as many random nodes as necessary get the most
     frequent class; at a limit of 0.5, all of them.
@@ -181,20 +243,14 @@ def _codes_within(limit: float, least: float, p: Tensor, classes: Tensor, links:
     Args:
         limit: The largest AUC.
         least: The smallest weight of J'.
-        p: The probabilities to keep, (n, C).
-        classes: The probabilities that J' is computed with, (n, C).
-        links: The links to hide, (2, links).
-        uniform: (n,), numbers in [0, 1) that the codes are sampled by.
+        channel: The channel.
     """
-    adjacency = _adjacency(links, len(p))
-
-    def channel(beyond: float, every: float) -> Tensor:
-        return _channel(p, classes, adjacency, beyond, every, uniform)
+    pairs, classes = channel.links.cpu().numpy(), channel.p.size(1)
 
     def holds(codes: Tensor) -> bool:
-        of_node, pairs = codes.cpu().numpy(), links.cpu().numpy()
-        table = link_table(of_node, pairs, p.size(1))
-        nonlinks = pair_table(of_node, p.size(1)) - table
+        of_node = codes.cpu().numpy()
+        table = link_table(of_node, pairs, classes)
+        nonlinks = pair_table(of_node, classes) - table
         return best_auc(unordered(table).astype(float), unordered(nonlinks).astype(float)) <= limit
 
     def weakest(channel: Callable[[float], Tensor], low: float, high: float) -> Tensor:
@@ -209,58 +265,23 @@ def _codes_within(limit: float, least: float, p: Tensor, classes: Tensor, links:
                 low = middle
         return codes
 
-    codes = channel(least, 0.0) if least > 0 else p.argmax(dim=-1)
+    codes = channel(least) if least > 0 else channel.p.argmax(dim=-1)
     if holds(codes):
         return codes
     strongest = max(STRONGEST, least)
-    if holds(channel(strongest, 0.0)):
-        return weakest(lambda weight: channel(weight, 0.0), max(WEAKEST, least), strongest)
+    if holds(channel(strongest)):
+        return weakest(channel, max(WEAKEST, least), strongest)
     codes = channel(strongest, STRONGEST)
     if holds(codes):
         return weakest(lambda weight: channel(max(weight, least), weight), WEAKEST, STRONGEST)
     # the order is independent of the classes
-    largest, order = codes.mode().values, (uniform * 2**20).frac().argsort()
+    largest, order = codes.mode().values, (channel.uniform * 2**20).frac().argsort()
 
     def keeping(share: float) -> Tensor:
         return codes.index_fill(0, order[int(share * len(codes)) :], largest)
 
     codes_of_few = weakest(keeping, 1.0, 1e-3)
     return codes_of_few if holds(codes_of_few) else keeping(0.0)
-
-
-def _channel(
-    p: Tensor, classes: Tensor, adjacency: SparseMatrix, beyond: float, every: float, uniform: Tensor
-) -> Tensor:
-    """Codes near p that reveal less about links, (n,).
-
-    Args:
-        p: The probabilities to keep, (n, C).
-        classes: The probabilities that J' is computed with, (n, C).
-        adjacency: The links, with ones in both directions.
-        beyond: The weight of J'.
-        every: The weight of J.
-        uniform: (n,), numbers in [0, 1) that the codes are sampled by.
-    """
-    count = adjacency.values.numel()
-    pairs = (classes.T @ (adjacency @ classes)) / count
-    logits = (p + 1e-6).log().requires_grad_()
-    optimizer = torch.optim.Adam([logits], lr=CHANNEL_RATE, capturable=logits.is_cuda)
-
-    def step() -> None:
-        q = logits.softmax(dim=-1)
-        table = q.T @ (adjacency @ q) / count
-        leaked = beyond * link_information_beyond(table, class_table(q, classes), pairs)
-        if every > 0:
-            leaked = leaked + every * link_information(table, q.mean(dim=0))
-        loss = leaked - (p * q).sum(dim=-1).mean()
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    once = recorded(step, p.device)
-    for _ in range(CHANNEL_STEPS):
-        once()
-    return draw(logits.detach().softmax(dim=-1), uniform)
 
 
 def _train_student(lesson: Lesson, nodes: Tensor, *names: str | int) -> Student:

@@ -59,6 +59,8 @@ class Recipe:
         crossfit: For `codes` that hide links: the weight of cross-fitted predictions.
         teacher_weight: For `codes` that hide links: the weight of the encoder's own predictions.
         link_weight: For `codes` that hide links: the smallest weight of the information about links beyond classes.
+        hub_share: For `codes` that hide links: the share of nodes, those with the most links, whose codes are typical
+            of their classes.
     """
 
     rounds: int = 300
@@ -92,6 +94,7 @@ class Recipe:
     crossfit: float = 0.5
     teacher_weight: float = 0.25
     link_weight: float = 0.0
+    hub_share: float = 0.0
 
     def __post_init__(self) -> None:
         for name in (
@@ -117,7 +120,7 @@ class Recipe:
                 f"code_size={self.code_size} and code_groups={self.code_groups} make"
                 f" {self.code_size**self.code_groups:,} codes: expected 2 to {MAX_CODES:,}."
             )
-        for name in ("crossfit", "teacher_weight"):
+        for name in ("crossfit", "teacher_weight", "hub_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise GraphveilError(f"{name}={getattr(self, name)}: expected a number from 0 to 1.")
         for name in ("weight_decay", "warmup", "ramp", "leak_limit", "link_weight"):

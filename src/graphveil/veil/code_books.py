@@ -83,6 +83,7 @@ def add_distilled_books(veils: Sequence["Veil"], graph: Data, split: Split, prob
         link_weight=first.recipe.link_weight,
         crossfit=first.recipe.crossfit,
         teacher_weight=first.recipe.teacher_weight,
+        hub_share=first.recipe.hub_share,
         channels=first.recipe.student_channels,
         seed=first.seed,
     )
