@@ -37,8 +37,10 @@ def picture(rng: np.random.Generator, classes: int, apart: float, before: float 
         z = rng.normal(size=(classes, 2))[own] * apart + rng.normal(size=(400, 2))
         return {"x": z[:, 0].round(3).tolist(), "y": z[:, 1].round(3).tolist()}
 
+    names = [f"topic {c}" for c in range(classes)]
+    codes = {"counts": rng.integers(0, 90, (8, classes)).tolist(), "codes": 8, "names": names}
     planes = {"before": None if before is None else plane(before), "after": plane(apart)}
-    return {"of": "nodes", **planes, "class": own.tolist(), "names": [f"topic {c}" for c in range(classes)]}
+    return {"of": "nodes", **planes, "class": own.tolist(), "names": names, "codes": codes}
 
 
 def row(rng: np.random.Generator, variant: str, dataset: str, encoder: str, tradeoff: float) -> dict[str, Any]:
@@ -67,13 +69,14 @@ def row(rng: np.random.Generator, variant: str, dataset: str, encoder: str, trad
         "fresh_attack": "ensemble",
         "history": history(rng) if with_history else None,
         "map": picture(rng, classes, 3 * fresh) if encoder == "gcn" and variant in ("unprotected", "codes") else None,
+        "attacks": {"ensemble": estimate(fresh, 0.02), "MLP, all": estimate(fresh - 0.03, 0.02)},
     }
 
 
 def experiment(name: str, tradeoffs: Sequence[float] = (0.5,), variants: Sequence[str] = VARIANTS) -> dict[str, Any]:
     rng = np.random.default_rng(sum(map(ord, name)))
     return {
-        "schema": "graphveil/experiment/3",
+        "schema": "graphveil/experiment/4",
         "name": name,
         "title": f"{name.capitalize()}: link prediction, labels hidden",
         "utility": "links",
@@ -123,7 +126,7 @@ def audit() -> dict[str, Any]:
     ensemble = _attack("ensemble", 0.331)
     found = [_attack(name, 0.15 + 0.05 * i) for i, name in enumerate(names)]
     return {
-        "schema": "graphveil/audit/6",
+        "schema": "graphveil/audit/7",
         "origin": {"panel": "full", "seed": 0, "split": "def", "embeddings": "abc", "graphveil": "0.1.0"},
         "secret": "labels",
         "verdict": "leaks",

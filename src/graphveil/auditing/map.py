@@ -1,13 +1,20 @@
 """A two-dimensional map of embeddings, with the secret of each point."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from sklearn.manifold import TSNE
 
 from graphveil.auditing.attacks import standardised
-from graphveil.auditing.secret import Secret
-from graphveil.formats.audit import Map, Plane
+from graphveil.auditing.certify import is_discrete, row_codes
+from graphveil.auditing.metrics import Integers
+from graphveil.auditing.secret import LinkSecret, Secret
+from graphveil.codes import class_table
+from graphveil.formats.audit import CodeCounts, Map, Plane
 
 POINTS, FEWEST = 300, 5
+MOST_CODES = 60
+"""Rows of the counts by code, so that their number does not grow with the graph."""
 
 
 def draw(secret: Secret, z: np.ndarray, before: np.ndarray | None = None, seed: int = 0) -> Map | None:
@@ -34,7 +41,34 @@ def draw(secret: Secret, z: np.ndarray, before: np.ndarray | None = None, seed: 
         after=_plane(_view(secret, z, chosen), seed),
         classes=tuple(y.tolist()),
         names=tuple(secret.class_names),
+        codes=_counted(secret, row_codes(z)),
     )
+
+
+def count_codes(codes: Integers, y: Integers, names: Sequence[str]) -> CodeCounts | None:
+    """Count nodes by code and class; None if there are too many codes for a discrete release.
+
+    Args:
+        codes: (num_nodes,).
+        y: classes, (num_nodes,); nodes with an unknown class (-1) are left out.
+        names: of the classes.
+    """
+    if not is_discrete(codes):
+        return None
+    table = class_table(codes, y, int(codes.max()) + 1, len(names))
+    table = table[np.argsort(-table.sum(axis=1), kind="stable")]
+    table = table[table.any(axis=1)]
+    shown = table if len(table) <= MOST_CODES else [*table[: MOST_CODES - 1], table[MOST_CODES - 1 :].sum(axis=0)]
+    return CodeCounts(tuple(tuple(int(count) for count in row) for row in shown), len(table), tuple(names))
+
+
+def _counted(secret: Secret, codes: Integers) -> CodeCounts | None:
+    if isinstance(secret, LinkSecret):
+        return None
+    y = np.full(len(codes), -1, dtype=np.int64)
+    for part in (secret.known["all"], secret.test):
+        y[part.index] = part.y
+    return count_codes(codes, y, secret.class_names)
 
 
 def _view(secret: Secret, z: np.ndarray, chosen: np.ndarray) -> np.ndarray:

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 
 from graphveil.errors import GraphveilError
 from graphveil.formats.audit import AuditRecord
-from graphveil.formats.experiment import ExperimentRecord, History, TableRecord
+from graphveil.formats.experiment import SWEEP, ExperimentRecord, History, TableRecord
 from graphveil.formats.run import RunRecord
 from graphveil.formats.store import AnyFile, reason
 from graphveil.formats.store import read as read_record
 
-EXPERIMENTS = ("table1", "table2", "table3", "figure2", "figure3", "sweep")
+EXPERIMENTS = ("table1", "table2", "table3", "figure2", "figure3", SWEEP)
 Experiment = ExperimentRecord | TableRecord
 
 
