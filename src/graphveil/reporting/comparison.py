@@ -337,7 +337,7 @@ def _charts(one: ExperimentRecord, results: SecretResults) -> list[Part]:
         parts.append(utility_against_leak(results.rows, one.utility, results.secret))
     if curves := _curves(results.rows, one.name):
         parts.append(Fold(f"Training curves: {len(curves.panels)}", [curves]))
-    if pictures := _maps(results.rows):
+    if not one.is_sweep and (pictures := _maps(results.rows)):
         parts.append(Fold("Maps of the embeddings, before and after", pictures))
     return parts
 

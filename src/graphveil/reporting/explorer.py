@@ -29,7 +29,6 @@ from graphveil.reporting.svg import HEIGHT, WIDTH, Axis, Plot, swatch
 
 MOST_STEPS = 24
 """Points on a slider; of a longer front, some are left out evenly."""
-ON_FRONT, OTHERS = 0, 4
 
 
 @dataclass(frozen=True)
@@ -58,10 +57,10 @@ def front_chart(dots: Sequence[Dot], names: tuple[str, str], chance: float, limi
     plot = Plot(f"{names[1]} against leak", text, x, y, size=(WIDTH, HEIGHT))
     plot.rule("chance", chance, across=False)
     plot.rule("limit", limit, across=False)
-    plot.line(ON_FRONT, on_front, "front")
+    plot.line(0, on_front, "front")
     for dot in sorted(dots, key=lambda dot: dot.step is not None):
-        plot.point(ON_FRONT if dot.step is not None else OTHERS, dot.leak, dot.utility, dot.text, step=dot.step)
-    legend = [(swatch(ON_FRONT, "point"), "on the slider"), (swatch(OTHERS, "point"), "other points"), CHANCE]
+        plot.point(0, dot.leak, dot.utility, dot.text, "paper" if dot.step is None else "point", dot.step)
+    legend = [(swatch(0, "point"), "on the front"), (swatch(0, "paper"), "other points"), CHANCE]
     legend += [] if limit is None else [(swatch(0, "limit"), "limit")]
     heads = [Column("point", "name"), Column(names[1]), Column(names[0]), Column("on the slider")]
     rows = [[dot.text, percent(dot.utility), percent(dot.leak), "no" if dot.step is None else "yes"] for dot in dots]
@@ -87,12 +86,12 @@ def sweep_explorer(one: ExperimentRecord, secret: str, rows: Sequence[Row]) -> E
         Dot(leak, kept, _name(row), steps.index(row) if row in steps else None)
         for row, (leak, kept) in zip(rows, points, strict=True)
     ]
-    least_hidden = max(rows, key=lambda row: row.fresh.value)
+    highest = max(rows, key=lambda row: row.fresh.value)
     names = (f"strongest attack on {secret}", f"utility ({one.utility})")
     return Explorer(
         f"Along the front: {rows[0].dataset}, {secret}",
         front_chart(dots, names, rows[0].chance),
-        [_step(one, row, least_hidden) for row in steps],
+        [_step(one, row, highest) for row in steps],
         start=len(steps) // 2,
     )
 
@@ -108,16 +107,17 @@ def _name(row: Row) -> str:
     return f"{row.variant} · {row.encoder} · {level(row)}"
 
 
-def _step(one: ExperimentRecord, row: Row, least_hidden: Row) -> Step:
+def _step(one: ExperimentRecord, row: Row, highest: Row) -> Step:
+    """One row, beside the row with the highest leak."""
     metric = next((found.metric for found in one.secrets if found.secret == row.secret), "")
-    end = (f"most revealing cell ({level(least_hidden)})", least_hidden.fresh.value)
+    beside = f"highest leak of the sweep ({level(highest)})"
     certified = None if row.certified is None else row.certified.best.value
     leak = Gauge(
         f"Leak of {row.secret}",
         f"{metric_name(metric)} of the strongest attack",
         ("chance level", row.chance),
         ("this point", within(row.fresh)),
-        end,
+        (beside, highest.fresh.value),
         certified,
     )
     kept = Gauge(
@@ -125,7 +125,7 @@ def _step(one: ExperimentRecord, row: Row, least_hidden: Row) -> Step:
         metric_name(one.metric),
         ("chance level", row.utility_chance),
         ("this point", within(row.utility)),
-        ("most revealing cell", least_hidden.utility.value),
+        (f"at the highest leak ({level(highest)})", highest.utility.value),
         tone="kept",
     )
     flagged = f"; {row.flagged:.0%} of the runs are flagged" if row.flagged else ""
@@ -133,8 +133,9 @@ def _step(one: ExperimentRecord, row: Row, least_hidden: Row) -> Step:
     if row.certified is not None:
         sentences.append(_certificate(row))
     parts: list[Part] = [gauge_figure("Leak and utility", [leak, kept]), Prose(sentences)]
-    pictures = [(least_hidden, "most revealing: "), (row, "this point: ")]
-    drawn = [after(f"{title}{level(which)}", which.map) for which, title in pictures if which.map is not None]
+    pictures = [(beside, highest)] if row != highest else []
+    pictures.append((f"this point ({level(row)})", row))
+    drawn = [after(title, which.map) for title, which in pictures if which.map is not None]
     if drawn:
         parts.append(maps("Embeddings by secret class", drawn))
     parts.append(_attacks(row))

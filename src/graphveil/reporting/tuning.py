@@ -66,8 +66,8 @@ def _name(point: PointRecord) -> str:
 
 def _values(record: TuneRecord, point: PointRecord) -> str:
     leaks = zip(record.secrets, point.leaks, strict=True)
-    found = [f"{one.secret} {percent(leak)} %" for one, leak in leaks]
-    return f"{record.utility} {percent(point.utility)} %, at most {' and '.join(found)}"
+    found = [f"at most {percent(leak)} % for {one.secret}" for one, leak in leaks]
+    return f"utility {percent(point.utility)} %, attacks {' and '.join(found)}"
 
 
 def _explorer(record: TuneRecord, audits: dict[str, AuditRecord]) -> Explorer:
