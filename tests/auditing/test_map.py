@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.auditing import Context
-from graphveil.auditing.map import POINTS, draw
+from graphveil.auditing.map import MOST_CODES, POINTS, count_codes, draw
 from graphveil.auditing.panel import resolve_secret
 
 
@@ -37,3 +37,38 @@ def test_too_few_points_have_no_map() -> None:
     attacked = resolve_secret("labels", club, parts, 0, Context())
     z = np.random.default_rng(0).normal(size=(34, 3))
     assert (draw(attacked, z) is None) == (len(attacked.test.y) < 5)
+
+
+def test_codes_are_counted_by_class_the_most_frequent_first() -> None:
+    codes = np.repeat([0, 1], [5, 15])
+    y = np.array([0, 0, 0, 1, -1, *[0] * 5, *[1] * 10])
+    result = count_codes(codes, y, ["a", "b"])
+    assert result is not None
+    assert result.counts == ((5, 10), (3, 1)), "a node with an unknown class is not counted"
+    assert (result.codes, result.names) == (2, ("a", "b"))
+
+
+def test_rare_codes_are_counted_together() -> None:
+    codes = np.repeat(np.arange(MOST_CODES + 5), 6)
+    codes = np.concatenate([codes, np.zeros(20, dtype=np.int64)])
+    result = count_codes(codes, np.zeros_like(codes), ["a"])
+    assert result is not None
+    assert len(result.counts) == MOST_CODES
+    assert result.codes == MOST_CODES + 5
+    assert result.counts[0] == (26,)
+    assert result.counts[-1] == (6 * 6,), "the last six codes"
+    assert sum(count for (count,) in result.counts) == len(codes)
+
+
+def test_only_codes_of_node_secrets_are_counted(graph: Data, split: gv.Split) -> None:
+    z = np.repeat(np.eye(3), 600, axis=0)
+    labels = resolve_secret("labels", graph, split, 0, Context())
+    found, continuous = draw(labels, z), draw(labels, np.random.default_rng(0).normal(size=(1800, 3)))
+    assert found is not None
+    assert found.codes is not None
+    assert [sum(row) for row in found.codes.counts] == [600, 600, 600], "of all nodes, not of a sample"
+    assert continuous is not None
+    assert continuous.codes is None
+    pairs = draw(resolve_secret("links", graph, split, 0, Context()), z)
+    assert pairs is not None
+    assert pairs.codes is None

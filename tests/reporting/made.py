@@ -124,16 +124,29 @@ def experiments(folder: Path) -> Path:
 def search(folder: Path, limit: float = 0.32, met: bool = True, min_utility: float | None = None) -> Path:
     """A folder of `graphveil tune` with four candidates: three on the front, of which the second is chosen."""
     rng, names = np.random.default_rng(5), [f"topic {c}" for c in range(7)]
-    points = []
-    for tradeoff, utility, leak in ((0.5, 0.8, 0.31), (0.3, 0.7, 0.305), (0.7, 0.75, 0.35), (0.9, 0.9, 0.4)):
-        counts = rng.integers(0, 90, (6, 7)).tolist()
-        point = {"candidate": {"encoder": "gcn", "tradeoff": tradeoff, "gain": 0.01, "seed": 0}}
-        point |= {"folder": f"gcn-{tradeoff:.3f}-0.0100-0", "utility": utility, "leaks": [leak]}
-        point |= {"codes": [{"counts": counts, "codes": 6, "names": names}], "within": leak <= limit}
-        points.append(point | {"on_front": tradeoff != 0.7})
-    record = {"schema": "graphveil/tune/2", "graph": "/home/me/cora", "utility": "links"}
-    record |= {"secrets": [{"secret": "labels", "chance": 0.302, "limit": limit}], "min_utility": min_utility}
-    write(folder / "tune.json", record | {"points": points, "chosen": points[0]["folder"], "met": met})
+    points = [
+        {
+            "candidate": {"encoder": "gcn", "tradeoff": tradeoff, "gain": 0.01, "seed": 0},
+            "folder": f"gcn-{tradeoff:.3f}-0.0100-0",
+            "utility": utility,
+            "leaks": [leak],
+            "codes": [{"counts": rng.integers(0, 90, (6, 7)).tolist(), "codes": 6, "names": names}],
+            "within": leak <= limit,
+            "on_front": tradeoff != 0.7,
+        }
+        for tradeoff, utility, leak in ((0.5, 0.8, 0.31), (0.3, 0.7, 0.305), (0.7, 0.75, 0.35), (0.9, 0.9, 0.4))
+    ]
+    record = {
+        "schema": "graphveil/tune/2",
+        "graph": "/home/me/cora",
+        "utility": "links",
+        "secrets": [{"secret": "labels", "chance": 0.302, "limit": limit}],
+        "min_utility": min_utility,
+        "points": points,
+        "chosen": points[0]["folder"],
+        "met": met,
+    }
+    write(folder / "tune.json", record)
     write(folder / "chosen" / "run.json", run() | {"audited_as": "abc"})
     write(folder / "chosen" / "audit.json", audit())
     return folder

@@ -153,18 +153,18 @@ def test_a_keyboard_reaches_everything(opened: Any) -> None:
 def test_the_slider_changes_the_numbers_by_keyboard(browser: Any, pages: dict[str, Path], name: str) -> None:
     look(browser, 1280, "light")
     browser.get(pages[name].as_uri())
-    slider = browser.find_element("css selector", ".explorer input")
-    output = browser.find_element("css selector", ".explorer output")
+    explorer = browser.find_element("css selector", ".explorer")
+    slider, output = (explorer.find_element("css selector", name) for name in ("input", "output"))
     said = "return arguments[0].textContent"
     slider.send_keys("\ue011")  # the home key
-    seen = []
+    seen: list[tuple[str, str, str]] = []
     for _ in range(int(slider.get_attribute("max"))):
         count, title, text = browser.execute_script(STEP)
         assert count == 1, "one point at a time"
         numbers = browser.execute_script(said, output)
         assert numbers.startswith(title)
         assert slider.get_attribute("aria-valuetext") == numbers
-        marked = browser.find_elements("css selector", ".explorer .current")
+        marked = explorer.find_elements("css selector", ".current")
         assert [one.get_attribute("data-step") for one in marked] == [str(len(seen))]
         seen.append((title, text, numbers))
         slider.send_keys("\ue014")  # the right arrow
