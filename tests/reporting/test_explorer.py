@@ -21,7 +21,7 @@ def sweep(tradeoffs: list[float]) -> dict[str, Any]:
 
 
 def steps(page: Element) -> list[Element]:
-    return [one for one in page.all("section") if one.attributes.get("class") == "step"]
+    return page.all("article")
 
 
 def test_the_steps_are_the_front_in_the_order_of_utility(show: Show) -> None:

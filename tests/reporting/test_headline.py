@@ -11,21 +11,32 @@ from tests.reporting.conftest import Show, table
 
 
 @pytest.mark.parametrize(
+    ("verdict", "size"), [("traces", "a trace of"), ("leaks", "part of"), ("unprotected", "most of")]
+)
+def test_one_sentence_states_the_size_of_the_largest_reason(verdict: str, size: str) -> None:
+    audit = made.audit() | {"verdict": verdict}
+    group = {"sentence": "ensemble: accuracy 50.0 [40.0, 60.0] in the worst of 3 groups", "size": 0.3}
+    assert sentence(parse(audit, AuditRecord)) == (
+        f"Attackers learn {size} labels, 12.0 % of what the unprotected encoder reveals (ensemble: accuracy 33.1 [30.3,"
+        " 36.1] is above its reference, 30.2)."
+    )
+    audit["reasons"].append(group)
+    assert f"30.0 % of what the unprotected encoder reveals ({group['sentence']})." in sentence(
+        parse(audit, AuditRecord)
+    )
+
+
+@pytest.mark.parametrize(
     ("verdict", "begins"),
     [
-        ("protected", "No attack predicts labels significantly better than without the embeddings: the strongest"),
-        ("traces", "Attackers learn a trace of labels: the strongest"),
-        ("leaks", "Attackers learn part of labels: the strongest"),
-        ("unprotected", "Attackers learn most of labels: the strongest"),
-        ("flagged", "The audit has flags, so it cannot show that labels is protected: the strongest"),
+        ("protected", "No attack predicts labels significantly better than without the embeddings: "),
+        ("flagged", "The audit has flags, so it cannot show that the release hides labels: "),
     ],
 )
-def test_one_sentence_states_the_verdict_and_its_size(verdict: str, begins: str) -> None:
-    audit = parse(made.audit() | {"verdict": verdict}, AuditRecord)
-    assert sentence(audit).startswith(begins)
-    assert sentence(audit).endswith(
-        "attack has an accuracy of 33.1 [30.3, 36.1] %, 5.2 % of the way from the chance level (30.2 %) to the"
-        " unprotected encoder (86.0 %)."
+def test_without_a_leak_the_sentence_states_the_strongest_attack(verdict: str, begins: str) -> None:
+    audit = parse(made.audit() | {"verdict": verdict, "reasons": []}, AuditRecord)
+    assert sentence(audit) == (
+        f"{begins}the strongest attack has an accuracy of 33.1 [30.3, 36.1] %, and the chance level is 30.2 %."
     )
 
 
@@ -34,9 +45,9 @@ def test_every_verdict_has_a_mark_and_a_meaning() -> None:
 
 
 def test_without_an_unprotected_encoder_the_scale_ends_at_a_perfect_attack() -> None:
-    scale = {"reference": 0.6, "compared_with": "floor", "unprotected": None, "size": -0.01, "ci": [-0.1, 0.1]}
-    audit = parse(made.audit() | {"scale": scale | {"certified": None}}, AuditRecord)
-    assert sentence(audit).endswith("0.0 % of the way from the floor (60.0 %) to a perfect attack.")
+    scale = made.audit()["scale"] | {"unprotected": None}
+    audit = parse(made.audit() | {"scale": scale}, AuditRecord)
+    assert "12.0 % of what a perfect attack reveals" in sentence(audit)
 
 
 def test_the_first_screen_has_the_bars_the_certificate_and_the_terms(show: Show) -> None:

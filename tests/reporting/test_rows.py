@@ -44,7 +44,8 @@ def test_what_is_outside_makes_the_gauge_longer() -> None:
     """An attack below chance, and a limit above the unprotected encoder."""
     this = ("this", Interval(0.15, (0.1, 0.2)))
     drawn = Gauge("Leak", "AUC", ("chance level", 0.3), this, ("unprotected", 0.5), limit=0.9).markup()
-    assert f'<rect class="bar" x="{at(0.0625)}"' in drawn, "from 0.15 to 0.3, on an axis from 0.1 to 0.9"
+    assert f'<rect class="bar" x="{at(0.25)}" y="25%" width="0.00%"' in drawn, "nothing is above the chance level"
+    assert f'<svg class="at" x="{at(0.0625)}"' in drawn, "0.15 on an axis from 0.1 to 0.9"
     positions = [float(found) for found in re.findall(r'x[12]?="([0-9.]+)%"', drawn)]
     assert min(positions) == MARGIN
     assert max(positions) == 100 - MARGIN

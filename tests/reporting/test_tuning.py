@@ -36,7 +36,7 @@ def test_the_slider_goes_along_the_front_and_starts_at_the_choice(tmp_path: Path
     ]
     assert page.all("input")[0].attributes["value"] == "2"
     assert len(page.all("script")) == 1
-    chosen = next(one for one in page.all("section") if "★" in (one.attributes.get("aria-label") or ""))
+    chosen = next(one for one in page.all("article") if "★" in (one.attributes.get("aria-label") or ""))
     assert "It is the chosen candidate. It is within the limit." in chosen.text
     drawn = [one.all("title")[0].text for one in chosen.all("svg") if one.attributes.get("role") == "img"]
     assert drawn == ["before: unprotected", "after: this candidate"]

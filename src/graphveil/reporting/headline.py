@@ -57,17 +57,16 @@ SIZES = {"traces": "a trace of", "leaks": "part of", "unprotected": "most of"}
 def sentence(audit: AuditRecord) -> str:
     """The verdict with its size, in one sentence."""
     best, scale = audit.strongest, audit.scale
+    reason = max(audit.reasons, key=lambda one: one.size, default=None)
+    if audit.verdict in SIZES and reason is not None:
+        end = "a perfect attack reveals" if scale.unprotected is None else "the unprotected encoder reveals"
+        size = f"{SIZES[audit.verdict]} {audit.secret}, {percent(reason.size)} % of what {end}"
+        return f"Attackers learn {size} ({reason.sentence})."
     value = f"the strongest attack has an {metric_name(best.metric)} of {interval(best)} %"
-    reference = f"the {scale.compared_with} ({percent(scale.reference)} %)"
-    end = "a perfect attack"
-    if scale.unprotected is not None:
-        end = f"the unprotected encoder ({percent(scale.unprotected)} %)"
-    way = f"{value}, {percent(max(scale.size, 0.0))} % of the way from {reference} to {end}"
-    if audit.verdict in SIZES:
-        return f"Attackers learn {SIZES[audit.verdict]} {audit.secret}: {way}."
-    if audit.verdict == "protected":
-        return f"No attack predicts {audit.secret} significantly better than without the embeddings: {way}."
-    return f"The audit has flags, so it cannot show that {audit.secret} is protected: {way}."
+    value += f", and the {scale.compared_with} is {percent(scale.reference)} %"
+    if audit.verdict == "flagged":
+        return f"The audit has flags, so it cannot show that the release hides {audit.secret}: {value}."
+    return f"No attack predicts {audit.secret} significantly better than without the embeddings: {value}."
 
 
 def headline(audit: AuditRecord, about: str = "") -> list[Part]:

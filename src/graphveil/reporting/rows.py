@@ -87,7 +87,7 @@ class Gauge:
         known = [value for value in ends if value is not None]
         axis = Axis("", [min(known), max(*known, min(known) + 1e-6)])
         drawn = _bar("way", axis, reference, self.end[1] if self.end else max(known))
-        drawn += _bar("bar", axis, reference, one.value)
+        drawn += _bar("bar", axis, reference, max(one.value, reference))
         drawn += _line("rule chance", _at(axis, reference))
         items = [(swatch(0, "chance"), start, f"{percent(reference)} %")]
         if self.limit is not None:
@@ -112,7 +112,7 @@ class Gauge:
 def gauge_figure(title: str, gauges: Sequence[Gauge]) -> Figure:
     """Gauges side by side."""
     heads = [Column("what", "name"), Column("without embeddings"), Column("value"), Column("certificate")]
-    heads += [Column("limit"), Column("right end")]
+    heads += [Column("limit"), Column("right end of the bar")]
     rows = [
         [
             one.title,
