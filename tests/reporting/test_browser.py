@@ -80,6 +80,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    driver = start()
+    yield driver
+    driver.quit()
+
+
+def start(**prefs: object) -> Any:
+    """A browser without a window, with these preferences."""
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
     for argument in ("--headless=new", "--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1280,900"):
@@ -87,9 +94,8 @@ def browser() -> Iterator[Any]:
     if os.geteuid() == 0:
         options.add_argument("--no-sandbox")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
+    options.add_experimental_option("prefs", prefs)
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
 
 
 @pytest.fixture(params=PAGES)
@@ -174,6 +180,16 @@ def test_the_slider_changes_the_numbers_by_keyboard(browser: Any, pages: dict[st
     assert browser.get_log("browser") == [], "the content policy allows the script"
 
 
+def test_without_scripts_all_points_are_there(pages: dict[str, Path]) -> None:
+    driver = start(**{"profile.managed_default_content_settings.javascript": 2})
+    try:
+        driver.get(pages["search"].as_uri())
+        assert [one.is_displayed() for one in driver.find_elements("css selector", ".step")] == [True] * 3
+        assert not driver.find_element("css selector", ".explorer input").is_displayed()
+    finally:
+        driver.quit()
+
+
 def test_a_click_into_the_chart_moves_the_slider(browser: Any, pages: dict[str, Path]) -> None:
     look(browser, 1280, "light")
     browser.get(pages["search"].as_uri())
@@ -235,7 +251,7 @@ def test_headings_go_down_one_by_one_and_ids_are_unique(opened: Any) -> None:
 
 def test_paper_shows_what_is_folded_and_cuts_nothing_off(opened: Any) -> None:
     look(opened, 1040, "dark", "print")  # A4 across, less its margins
-    shown = "e => e.closest('details details.data') || e.checkVisibility()"
+    shown = "e => e.closest('details details.data, .step details.data') || e.checkVisibility()"
     assert opened.execute_script(f"return [...document.querySelectorAll('table, pre')].every({shown})")
     assert opened.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert opened.execute_script(OVERFLOW) == 0

@@ -45,7 +45,7 @@ def test_a_step_shows_its_values_its_maps_and_its_attacks(show: Show) -> None:
     row = content["rows"][0]
     step = by_name["codes · gcn · λ 0.1"]
     assert f"{percent(row['fresh']['value'])} [" in step.text
-    assert table(step, "Attacks at 0.1").cells()[0][0] == "★ ensemble"
+    assert table(step, "Attacks at λ 0.1").cells()[0][0] == "★ ensemble"
     drawn = [one.all("title")[0].text for one in step.all("svg") if one.attributes.get("role") == "img"]
     assert drawn == ["highest leak of the sweep (λ 0.9)", "this point (λ 0.1)"]
     last = by_name["codes · gcn · λ 0.9"]

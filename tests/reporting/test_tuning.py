@@ -40,6 +40,7 @@ def test_the_slider_goes_along_the_front_and_starts_at_the_choice(tmp_path: Path
     assert "It is the chosen candidate. It is within the limit." in chosen.text
     drawn = [one.all("title")[0].text for one in chosen.all("svg") if one.attributes.get("role") == "img"]
     assert drawn == ["before: unprotected", "after: this candidate"]
+    assert table(chosen, "Attacks on labels, test part").cells()[0][0] == "ensemble"
     candidates = next(one for one in page.all("section") if one.all("h2") and one.all("h2")[0].text == "All candidates")
     assert len(table(candidates, "Candidates").cells()) == 4
 

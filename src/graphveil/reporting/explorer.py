@@ -21,7 +21,6 @@ from graphveil.reporting.parts import (
     at_most,
     metric_name,
     percent,
-    plain,
     plus_minus,
 )
 from graphveil.reporting.rows import Gauge, gauge_figure
@@ -114,7 +113,7 @@ def _step(one: ExperimentRecord, row: Row, highest: Row) -> Step:
     certified = None if row.certified is None else row.certified.best.value
     leak = Gauge(
         f"Leak of {row.secret}",
-        f"{metric_name(metric)} of the strongest attack",
+        f"{metric_name(metric)} of attacks",
         ("chance level", row.chance),
         ("this point", within(row.fresh)),
         (beside, highest.fresh.value),
@@ -156,4 +155,4 @@ def _attacks(row: Row) -> Table:
     columns = [Column("attack", "name"), Column("value")]
     note = f"In percent{', ± half of the 95 % interval over seeds' if row.seeds > 1 else ''}."
     lines = [[f"★ {name}" if name == row.fresh_attack else name, plus_minus(value)] for name, value in ranked]
-    return Table(f"Attacks at {plain(row.tradeoff) if row.epsilon is None else level(row)}", columns, lines, note)
+    return Table(f"Attacks at {level(row)}", columns, lines, note)

@@ -43,7 +43,7 @@ ATTACKS = (
     " hold the graph or the features are marked; they do not count for the headline."
 )
 GROUPS = "A small average may hide a large leak in one group, so the strongest attack is measured in each of them."
-MAPS = "What one sees: where classes form clusters of their own, the embeddings reveal the class."
+MAPS = "Where classes form clusters of their own, or codes have different shares of classes, they reveal the class."
 INFORMATION = "How much the embeddings say about the secret, in nats; 0 is nothing, the entropy is everything."
 Fact = tuple[str, str, str]
 
@@ -190,7 +190,7 @@ def _sections(audit: AuditRecord) -> list[Section]:
     best = [(name, attacks[0]) for name, attacks in audit.controls.items() if attacks]  # the strongest comes first
     attacks: list[Part] = [
         attack_chart(audit, best),
-        Fold("All attacks with more metrics", [_attack_table("Attacks on the embeddings", audit.attacks)]),
+        Fold("All attacks with more metrics", [attack_table("Attacks on the embeddings", audit.attacks)]),
     ]
     sections = [Section("Attacks", attacks, ATTACKS)]
     if audit.groups:
@@ -200,7 +200,7 @@ def _sections(audit: AuditRecord) -> list[Section]:
     if audit.certificate is not None:
         sections.append(_certificate(audit.certificate))
     if best:
-        every = [_attack_table(f"All attacks on: {name}", found) for name, found in audit.controls.items()]
+        every = [attack_table(f"All attacks on: {name}", found) for name, found in audit.controls.items()]
         table, rest = _controls(audit, best), Fold("All attacks on each control", every)
         sections.append(Section("Controls", [table, rest], TERMS["control"]))
     sections.append(Section("Mutual information", [_information(audit)], INFORMATION))
@@ -226,7 +226,8 @@ def _certificate(one: Certificate) -> Section:
     )
 
 
-def _attack_table(title: str, attacks: Sequence[Attack]) -> Table:
+def attack_table(title: str, attacks: Sequence[Attack]) -> Table:
+    """All attacks with their metrics, the strongest first."""
     ranked = sorted(attacks, key=lambda one: -one.value)
     columns = [Column("attack", "name"), Column("metric", "text"), Column("value [95 % interval]")]
     columns += [Column("class-matched or balanced"), Column("held-out"), Column("knows", "text")]

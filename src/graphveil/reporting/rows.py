@@ -6,6 +6,7 @@ text of the page. The style sheet puts names left of the track or, on a narrow s
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from markupsafe import Markup
 
@@ -78,7 +79,7 @@ class Gauge:
     end: tuple[str, float] | None = None
     certificate: float | None = None
     limit: float | None = None
-    tone: str = "leak"
+    tone: Literal["leak", "kept"] = "leak"
 
     def markup(self) -> Markup:
         """The bar, and a legend with all its values."""

@@ -7,6 +7,7 @@ from graphveil.formats import Interval
 from graphveil.formats.audit import AuditRecord
 from graphveil.formats.tune import PointRecord, TuneRecord
 from graphveil.reporting.explorer import Dot, front_chart
+from graphveil.reporting.findings import attack_table
 from graphveil.reporting.headline import headline, sentence
 from graphveil.reporting.maps import Picture, maps
 from graphveil.reporting.parts import Column, Explorer, Mark, Page, Part, Prose, Section, Step, Table, percent
@@ -37,7 +38,7 @@ def tune_page(found: Search) -> Page:
         summary=summary,
         sections=[
             Section("Along the front", [_explorer(record, audits)], VALIDATION),
-            Section("All candidates", [_table(record)]),
+            Section("All candidates", [_table(record, "Candidates", record.points)]),
         ],
     )
 
@@ -102,7 +103,7 @@ def _step(record: TuneRecord, point: PointRecord, audits: dict[str, AuditRecord]
     gauges.append(
         Gauge(
             f"Utility kept: {record.utility}",
-            f"{Target.of(record.utility).metric_name} on the validation part",
+            f"{Target.of(record.utility).metric_name}, validation part",
             ("zero" if first is None or first.utility is None else "chance level", _chance(first)),
             ("this candidate", Interval(point.utility)),
             None if before is None else ("unprotected encoder, test part", before),
@@ -118,7 +119,9 @@ def _step(record: TuneRecord, point: PointRecord, audits: dict[str, AuditRecord]
         if codes is not None:
             pictures = [*_before(audits.get(one.secret)), Picture("after: this candidate", codes)]
             parts.append(maps(f"Embeddings by {one.secret}", pictures))
-    parts.append(_table(record, [point]))
+    parts.append(_table(record, "This candidate", [point]))
+    if chosen:
+        parts += [attack_table(f"Attacks on {name}, test part", audit.attacks) for name, audit in audits.items()]
     mark = "★ " if chosen else ""
     return Step(f"{mark}{_name(point)}", f"{mark}{_name(point)}: {_values(record, point)}", parts)
 
@@ -133,7 +136,7 @@ def _leak(record: TuneRecord, number: int, leak: float, audits: dict[str, AuditR
     end = None if audit is None else audit.scale.unprotected
     return Gauge(
         f"Leak of {one.secret}",
-        f"{Target.of(one.secret).metric_name} of the best possible attack",
+        f"{Target.of(one.secret).metric_name}, certificate",
         ("chance level", one.chance),
         ("this candidate", Interval(leak)),
         None if end is None else ("unprotected encoder, test part", end),
@@ -147,7 +150,7 @@ def _before(audit: AuditRecord | None) -> list[Picture]:
     return [Picture("before: unprotected", audit.map.before, audit.map)]
 
 
-def _table(record: TuneRecord, points: Sequence[PointRecord] | None = None) -> Table:
+def _table(record: TuneRecord, title: str, points: Sequence[PointRecord]) -> Table:
     columns = [Column("candidate", "name"), Column("encoder", "text"), Column("λ"), Column("gain"), Column("seed")]
     columns += [Column(f"utility: {record.utility}"), *(Column(f"leak: {one.secret}") for one in record.secrets)]
     columns += [Column("within the limit"), Column("on the front")]
@@ -163,6 +166,6 @@ def _table(record: TuneRecord, points: Sequence[PointRecord] | None = None) -> T
             "yes" if point.within else "no",
             "yes" if point.on_front else "no",
         ]
-        for point in points or record.points
+        for point in points
     ]
-    return Table("Candidates", columns, rows, "In percent, on the validation part. ★ marks the chosen candidate.")
+    return Table(title, columns, rows, "In percent, on the validation part. ★ marks the chosen candidate.")
