@@ -29,7 +29,7 @@ def certificate(secret: str = "labels") -> dict[str, Any]:
 
 def counts() -> dict[str, Any]:
     """Five nodes with two codes and two classes."""
-    return {"counts": [[2, 1], [1, 1]], "codes": 2, "names": ["a", "b"]}
+    return {"of": "nodes", "counts": [[2, 1], [1, 1]], "codes": 2, "names": ["a", "b"]}
 
 
 def veil() -> dict[str, Any]:

@@ -39,7 +39,7 @@ def picture(rng: np.random.Generator, classes: int, apart: float, before: float 
         return {"x": z[:, 0].round(3).tolist(), "y": z[:, 1].round(3).tolist()}
 
     names = [f"topic {c}" for c in range(classes)]
-    codes = {"counts": rng.integers(0, 90, (8, classes)).tolist(), "codes": 8, "names": names}
+    codes = {"of": "nodes", "counts": rng.integers(0, 90, (8, classes)).tolist(), "codes": 8, "names": names}
     planes = {"before": None if before is None else plane(before), "after": plane(apart)}
     return {"of": "nodes", **planes, "class": own.tolist(), "names": names, "codes": codes}
 
@@ -130,7 +130,7 @@ def search(folder: Path, limit: float = 0.32, met: bool = True, min_utility: flo
             "folder": f"gcn-{tradeoff:.3f}-0.0100-0",
             "utility": utility,
             "leaks": [leak],
-            "codes": [{"counts": rng.integers(0, 90, (6, 7)).tolist(), "codes": 6, "names": names}],
+            "codes": [{"of": "nodes", "counts": rng.integers(0, 90, (6, 7)).tolist(), "codes": 6, "names": names}],
             "within": leak <= limit,
             "on_front": tradeoff != 0.7,
         }

@@ -90,7 +90,7 @@ def test_a_release_of_a_million_nodes_gives_a_small_page(show: Show, tmp_path: P
     for number, row in enumerate(content["rows"]):
         row.update(utility=made.estimate(0.5 + 0.01 * number), fresh=made.estimate(0.4 + 0.01 * number))
         counts = rng.multinomial(1_000_000, np.full(1200, 1 / 1200)).reshape(60, 20)
-        row["map"]["codes"] = {"counts": counts.tolist(), "codes": 2000, "names": names}
+        row["map"]["codes"] = {"of": "nodes", "counts": counts.tolist(), "codes": 2000, "names": names}
     page = show(sweep=content)
     assert len(steps(page)) == MOST_STEPS
     assert steps(page)[0].all("h3")[0].text.endswith("λ 0")

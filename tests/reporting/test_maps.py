@@ -10,7 +10,7 @@ PLANE = Plane((0.0, 1.0, 2.0), (0.0, 1.0, 2.0))
 
 
 def test_a_code_is_as_wide_as_its_number_of_nodes_and_split_by_class() -> None:
-    codes = CodeCounts(((3, 1), (0, 4), (1, 1)), 3, ("a", "b"))
+    codes = CodeCounts("nodes", ((3, 1), (0, 4), (1, 1)), 3, ("a", "b"))
     figure = maps("Maps", [Picture("after", codes)])
     width, height = WIDTH - SIDE - 18, HEIGHT - TOP - BOTTOM
     widths = [float(found) for found in re.findall(r'class="column"[^>]* width="([\d.]+)"', figure.panels[0])]
@@ -30,12 +30,14 @@ def test_a_code_is_as_wide_as_its_number_of_nodes_and_split_by_class() -> None:
 
 
 def test_the_last_column_may_stand_for_rare_codes() -> None:
-    figure = maps("Maps", [Picture("after", CodeCounts(((3,), (2,)), 7, ("a",)))])
+    figure = maps("Maps", [Picture("after", CodeCounts("nodes", ((3,), (2,)), 7, ("a",)))])
     assert "6 rare codes: 2 nodes, 100.0 % a" in figure.panels[0]
+    figure = maps("Maps", [Picture("after", CodeCounts("pairs", ((3,), (2,)), 2, ("a",)))])
+    assert "code pair 2: 2 pairs, 100.0 % a" in figure.panels[0]
 
 
 def test_codes_are_drawn_as_columns_and_other_embeddings_as_points() -> None:
-    codes = CodeCounts(((3, 1),), 1, ("a", "b"))
+    codes = CodeCounts("nodes", ((3, 1),), 1, ("a", "b"))
     continuous = Map("nodes", None, PLANE, (0, 1, 1), ("a", "b"), None)
     discrete = Map("nodes", None, PLANE, (0, 1, 1), ("a", "b"), codes)
     assert after("x", discrete).drawn is codes

@@ -1,6 +1,7 @@
 """A two-dimensional map of embeddings, with the secret of each point."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from sklearn.manifold import TSNE
@@ -53,18 +54,34 @@ def count_codes(codes: Integers, y: Integers, names: Sequence[str]) -> CodeCount
         y: classes, (num_nodes,); nodes with an unknown class (-1) are left out.
         names: of the classes.
     """
-    if not is_discrete(codes):
-        return None
+    return _table("nodes", codes, y, names) if is_discrete(codes) else None
+
+
+def count_pairs(codes: Integers, pairs: Integers, y: Integers) -> CodeCounts | None:
+    """Count pairs of nodes by their two codes, in any order, and by class; None with too few pairs.
+
+    Args:
+        codes: (num_nodes,).
+        pairs: (2, num_pairs).
+        y: 1 for a link, 0 for a non-link, (num_pairs,).
+    """
+    low, high = np.sort(codes[pairs], axis=0)
+    _, both = np.unique(low * (codes.max() + 1) + high, return_inverse=True)
+    both = both.ravel()
+    return _table("pairs", both, y, LinkSecret.class_names) if is_discrete(codes) and is_discrete(both) else None
+
+
+def _table(of: Literal["nodes", "pairs"], codes: Integers, y: Integers, names: Sequence[str]) -> CodeCounts:
     table = class_table(codes, y, int(codes.max()) + 1, len(names))
     table = table[np.argsort(-table.sum(axis=1), kind="stable")]
     table = table[table.any(axis=1)]
     shown = table if len(table) <= MOST_CODES else [*table[: MOST_CODES - 1], table[MOST_CODES - 1 :].sum(axis=0)]
-    return CodeCounts(tuple(tuple(int(count) for count in row) for row in shown), len(table), tuple(names))
+    return CodeCounts(of, tuple(tuple(int(count) for count in row) for row in shown), len(table), tuple(names))
 
 
 def _counted(secret: Secret, codes: Integers) -> CodeCounts | None:
     if isinstance(secret, LinkSecret):
-        return None
+        return count_pairs(codes, secret.test.index, secret.test.y)
     y = np.full(len(codes), -1, dtype=np.int64)
     for part in (secret.known["all"], secret.test):
         y[part.index] = part.y

@@ -5,11 +5,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch_geometric.data import Data
 
 from graphveil.auditing.certify import certificate_of, row_codes
-from graphveil.auditing.map import count_codes
+from graphveil.auditing.map import count_codes, count_pairs
+from graphveil.auditing.metrics import Integers
 from graphveil.codes import Certificate, LinkCertificate
 from graphveil.data import UNKNOWN, Split, check_targets, digest, node_classes
 from graphveil.data.datasets.catalog import default_split, open_graph
@@ -88,7 +90,7 @@ class Point:
         candidate: the training.
         utility: AUC or accuracy on the validation part.
         leaks: by secret, the largest value that a limit applies to.
-        codes: by secret, the nodes counted by code and class; None for links.
+        codes: by secret, the nodes counted by code and class; for links, pairs by two codes.
     """
 
     candidate: Candidate
@@ -216,16 +218,18 @@ def _measured(veil: Veil, candidate: Candidate, graph: Data, split: Split, z: An
     for secret in veil.secrets:
         certificate = certificate_of(z, seen, inner, secret, matched_by)
         leaks[secret] = largest(certificate, _chance(seen, secret))
-        codes[secret] = _counted(seen, secret, z)
+        codes[secret] = _counted(seen, inner, secret, row_codes(z))
     return Point(candidate, utility, leaks, codes)
 
 
-def _counted(graph: Data, secret: str, z: Any) -> CodeCounts | None:
-    """The nodes with a known class, counted by code; None for links."""
+def _counted(graph: Data, split: Split, secret: str, codes: Integers) -> CodeCounts | None:
+    """The nodes with a known class, counted by code, or the test pairs of `split`, counted by two codes."""
     if Target.of(secret).is_links:
-        return None
+        pairs = torch.cat([split.test_nonlinks, split.test_links], dim=1).numpy()
+        y = np.repeat([0, 1], [split.test_nonlinks.size(1), split.test_links.size(1)])
+        return count_pairs(codes, pairs, y)
     y = node_classes(graph, secret).numpy()
-    return count_codes(row_codes(z), y, class_names(graph, secret, int(y.max()) + 1))
+    return count_codes(codes, y, class_names(graph, secret, int(y.max()) + 1))
 
 
 def largest(certificate: Certificate | None, otherwise: float) -> float:

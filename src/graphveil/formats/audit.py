@@ -207,15 +207,17 @@ class Plane(Record, frozen=True):
 
 
 class CodeCounts(Record, frozen=True):
-    """The nodes of a discrete release, counted by code and secret class.
+    """The nodes of a discrete release, counted by code and secret class; or pairs of nodes, by their two codes.
 
     Args:
+        of: "nodes" or "pairs".
         counts: a row for each code, the most frequent first, with a column for each class. If there are more codes than
             rows, the last row is the sum of all rarer codes.
-        codes: the number of codes.
+        codes: the number of codes, or of pairs of codes.
         names: of the classes.
     """
 
+    of: Literal["nodes", "pairs"]
     counts: tuple[tuple[Count, ...], ...]
     codes: Count
     names: tuple[str, ...]
@@ -233,7 +235,8 @@ class Map(Record, frozen=True):
         before: the same examples of an unprotected encoder, if there is one.
         classes: one for each point.
         names: of the classes.
-        codes: all nodes with a known class, counted by code; None for pairs and for continuous embeddings.
+        codes: all nodes with a known class, counted by code, or the test pairs by their two codes; None for continuous
+            embeddings, and if there are too few pairs.
     """
 
     of: Literal["nodes", "pairs"]

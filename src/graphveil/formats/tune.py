@@ -30,7 +30,7 @@ class PointRecord(Record, frozen=True):
         folder: the name of its run folder.
         utility: AUC or accuracy on the validation part.
         leaks: for each secret, the highest attack value on nodes and links outside the test part.
-        codes: for each secret, the nodes outside the test part, counted by code; None for links.
+        codes: for each secret, the nodes outside the test part, counted by code; for links, pairs by two codes.
         within: whether all limits hold there.
         on_front: whether no other candidate has more utility at less leak.
     """

@@ -15,8 +15,8 @@ TOP, BOTTOM = 26.0, 8.0
 SIDE = 12.0
 POINTS = "Points are test examples in two dimensions (t-SNE); the axes have no unit."
 CODES = (
-    "Of codes, every column is one code and as wide as its number of nodes, and its colours are the shares of the"
-    " classes. If all columns look alike, the codes reveal nothing about the class."
+    "Of codes, every column is one code (of pairs, two codes) and as wide as its number of nodes or pairs, and its"
+    " colours are the shares of the classes. If all columns look alike, the codes reveal nothing about the class."
 )
 
 
@@ -92,7 +92,7 @@ def _mosaic(title: str, codes: CodeCounts) -> _Drawn:
     """A column for each code; the last one may stand for several rare codes."""
     sizes = [sum(row) for row in codes.counts]
     nodes = max(sum(sizes), 1)
-    plot = Plot(title, f"{nodes} nodes with {codes.codes} codes, by class.", size=(WIDTH, HEIGHT))
+    plot = Plot(title, f"{nodes} {codes.of} with {codes.codes} {_what(codes)}s, by class.", size=(WIDTH, HEIGHT))
     width, height = WIDTH - SIDE - 18, HEIGHT - TOP - BOTTOM
     cells: dict[int, list[tuple[float, float, float, float]]] = {}
     columns, left = [], SIDE
@@ -124,9 +124,14 @@ def _of_code(codes: CodeCounts, number: int) -> str:
     """The tooltip of a column."""
     row = codes.counts[number]
     rest = codes.codes - len(codes.counts) + 1
-    which = f"{rest} rare codes" if rest > 1 and number == len(codes.counts) - 1 else f"code {number + 1}"
+    is_rest = rest > 1 and number == len(codes.counts) - 1
+    which = f"{rest} rare {_what(codes)}s" if is_rest else f"{_what(codes)} {number + 1}"
     likely = max(range(len(row)), key=lambda c: row[c])
-    return f"{which}: {sum(row)} nodes, {percent(row[likely] / max(sum(row), 1))} % {codes.names[likely]}"
+    return f"{which}: {sum(row)} {codes.of}, {percent(row[likely] / max(sum(row), 1))} % {codes.names[likely]}"
+
+
+def _what(codes: CodeCounts) -> str:
+    return "code" if codes.of == "nodes" else "code pair"
 
 
 def _stretch(values: Sequence[float], start: float, end: float) -> Callable[[float], float]:
