@@ -7,7 +7,7 @@ without it, all of them follow each other.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphveil.formats.experiment import ExperimentRecord, Row
+from graphveil.formats.experiment import Certified, ExperimentRecord, Row
 from graphveil.reporting.charts import CHANCE, front, level, within
 from graphveil.reporting.maps import after, maps
 from graphveil.reporting.parts import (
@@ -80,7 +80,7 @@ def sweep_explorer(one: ExperimentRecord, secret: str, rows: Sequence[Row]) -> E
     on_front = sorted(
         (row for row, point in zip(rows, points, strict=True) if point in best), key=lambda row: row.utility.value
     )
-    steps = thinned(on_front)
+    steps = _thinned(on_front)
     dots = [
         Dot(leak, kept, _name(row), steps.index(row) if row in steps else None)
         for row, (leak, kept) in zip(rows, points, strict=True)
@@ -95,7 +95,7 @@ def sweep_explorer(one: ExperimentRecord, secret: str, rows: Sequence[Row]) -> E
     )
 
 
-def thinned(found: Sequence[Row]) -> list[Row]:
+def _thinned(found: Sequence[Row]) -> list[Row]:
     """At most `MOST_STEPS` of them, evenly, with the first and the last."""
     if len(found) <= MOST_STEPS:
         return list(found)
@@ -108,16 +108,30 @@ def _name(row: Row) -> str:
 
 def _step(one: ExperimentRecord, row: Row, highest: Row) -> Step:
     """One row, beside the row with the highest leak."""
+    flagged = f"; {row.flagged:.0%} of the runs are flagged" if row.flagged else ""
+    sentences = [f"{row.seeds} {'seed' if row.seeds == 1 else 'seeds'}; strongest attack: {row.fresh_attack}{flagged}."]
+    if row.certified is not None:
+        sentences.append(_certificate(row.certified, row.chance))
+    parts: list[Part] = [_bars(one, row, highest), Prose(sentences)]
+    pictures = [(_beside(highest), highest)] if row != highest else []
+    pictures.append((f"this point ({level(row)})", row))
+    drawn = [after(title, which.map) for title, which in pictures if which.map is not None]
+    if drawn:
+        parts.append(maps("Embeddings by secret class", drawn))
+    name = _name(row)
+    text = f"{name}: utility {percent(row.utility.value)} %, leak {percent(row.fresh.value)} %"
+    return Step(name, text, [*parts, _attacks(row)])
+
+
+def _bars(one: ExperimentRecord, row: Row, highest: Row) -> Figure:
     metric = next((found.metric for found in one.secrets if found.secret == row.secret), "")
-    beside = f"highest leak of the sweep ({level(highest)})"
-    certified = None if row.certified is None else row.certified.best.value
     leak = Gauge(
         f"Leak of {row.secret}",
         f"{metric_name(metric)} of attacks",
         ("chance level", row.chance),
         ("this point", within(row.fresh)),
-        (beside, highest.fresh.value),
-        certified,
+        (_beside(highest), highest.fresh.value),
+        None if row.certified is None else row.certified.best.value,
     )
     kept = Gauge(
         f"Utility kept: {one.utility}",
@@ -127,27 +141,17 @@ def _step(one: ExperimentRecord, row: Row, highest: Row) -> Step:
         (f"at the highest leak ({level(highest)})", highest.utility.value),
         tone="kept",
     )
-    flagged = f"; {row.flagged:.0%} of the runs are flagged" if row.flagged else ""
-    sentences = [f"{row.seeds} {'seed' if row.seeds == 1 else 'seeds'}; strongest attack: {row.fresh_attack}{flagged}."]
-    if row.certified is not None:
-        sentences.append(_certificate(row))
-    parts: list[Part] = [gauge_figure("Leak and utility", [leak, kept]), Prose(sentences)]
-    pictures = [(beside, highest)] if row != highest else []
-    pictures.append((f"this point ({level(row)})", row))
-    drawn = [after(title, which.map) for title, which in pictures if which.map is not None]
-    if drawn:
-        parts.append(maps("Embeddings by secret class", drawn))
-    parts.append(_attacks(row))
-    name = _name(row)
-    return Step(name, f"{name}: utility {percent(row.utility.value)} %, leak {percent(row.fresh.value)} %", parts)
+    return gauge_figure("Leak and utility", [leak, kept])
 
 
-def _certificate(row: Row) -> str:
-    assert row.certified is not None
-    other = row.certified.limit
-    beyond = "" if other is None else f"; on other nodes {at_most(other.value)}, with 95 % confidence"
-    best = f"the best possible attack on the codes alone reaches {at_most(row.certified.best.value)}{beyond}"
-    return f"Certificate: {best} (means over seeds; the chance level is {percent(row.chance)} %)."
+def _beside(highest: Row) -> str:
+    return f"highest leak of the sweep ({level(highest)})"
+
+
+def _certificate(one: Certified, chance: float) -> str:
+    beyond = "" if one.limit is None else f"; on other nodes {at_most(one.limit.value)}, with 95 % confidence"
+    best = f"the best possible attack on the codes alone reaches {at_most(one.best.value)}{beyond}"
+    return f"Certificate: {best} (means over seeds; the chance level is {percent(chance)} %)."
 
 
 def _attacks(row: Row) -> Table:
