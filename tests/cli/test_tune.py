@@ -33,6 +33,8 @@ def test_a_limit_is_met_or_the_exit_code_is_3(limit: str, code: int, tmp_path: P
         assert "The limit is not met" in done.stderr
         assert "points above the limit" in done.stderr
     assert (tmp_path / "out" / "chosen" / "run.json").exists()
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert ("✓ limit met" if code == 0 else "✗ limit not met") in page
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def test_the_report_has_the_curves_of_each_secret(output: str, folder: Path) -> 
         assert f"Secret: {secret} (accuracy). Also hidden: {also[secret]}." in section.text
         titles = [one.text for one in section.all("figcaption")]
         assert sum("Trade-off curves: club" in title for title in titles) == 1
-        (places,) = (figure for figure in section.all("figure") if "Embeddings of people" in figure.text)
+        places, *_ = (one for one in section.all("figure") if "Embeddings by secret class" in one.text)
         (legend,) = (one for one in places.all("ul") if one.attributes.get("class") == "legend")
         assert len(legend.all("li")) == classes
 

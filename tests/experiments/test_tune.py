@@ -102,7 +102,7 @@ def test_the_chosen_run_is_an_ordinary_run_folder(tmp_path: Path, monkeypatch: p
     assert record.split_seed == 0
     assert set(result.audits) == {"labels"}
     saved = json.loads((tmp_path / "out" / "tune.json").read_text())
-    assert saved["schema"] == "graphveil/tune/1"
+    assert saved["schema"] == "graphveil/tune/2"
     assert saved["chosen"] == str(result.points[0].candidate)
     assert saved["met"] == result.met
     again = gv.tune("karate", tmp_path / "out", max_leak="+40", search=search)

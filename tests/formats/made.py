@@ -27,6 +27,11 @@ def certificate(secret: str = "labels") -> dict[str, Any]:
     return class_certificate(CODES, np.arange(8) % 2, np.arange(4), strata, secret=secret).to_dict()
 
 
+def counts() -> dict[str, Any]:
+    """Five nodes with two codes and two classes."""
+    return {"of": "nodes", "counts": [[2, 1], [1, 1]], "codes": 2, "names": ["a", "b"]}
+
+
 def veil() -> dict[str, Any]:
     """As `Veil.save` writes it."""
     return {
@@ -89,7 +94,7 @@ def audit() -> dict[str, Any]:
     group |= READ | {"reference": 0.3, "compared_with": "chance level"}
     plane = {"x": [0.0, 1.0], "y": [2.0, 3.0]}
     return {
-        "schema": "graphveil/audit/6",
+        "schema": "graphveil/audit/7",
         "origin": {"panel": "full", "seed": 0, "split": "def", "embeddings": "jkl", "graphveil": "0.1.0"},
         "secret": "labels",
         "verdict": "leaks",
@@ -122,7 +127,7 @@ def audit() -> dict[str, Any]:
         "dropped": [],
         "notes": [],
         "test_examples": 40,
-        "map": {"of": "nodes", "before": None, "after": plane, "class": [0, 1], "names": ["a", "b"]},
+        "map": {"of": "nodes", "before": None, "after": plane, "class": [0, 1], "names": ["a", "b"], "codes": counts()},
         "answers_sha256": None,
     }
 
@@ -149,7 +154,7 @@ def cell() -> dict[str, Any]:
     }
     rest = {"utility": 0.9, "utility_chance": 0.5, "history": {"round": [5.0, 10.0], "utility": [0.7, 0.9]}}
     return {
-        "schema": "graphveil/cell/6",
+        "schema": "graphveil/cell/7",
         "key": "abc",
         "cell": {"dataset": "cora", "seed": 0},
         "versions": VERSIONS,
@@ -185,9 +190,10 @@ def experiment() -> dict[str, Any]:
         "verdict": "reproduced",
         "history": {"round": [5.0, 10.0], "utility": [0.7, 0.9], "adversary": [0.4, 0.35], "probe": [None, 0.36]},
         "map": audit()["map"],
+        "attacks": {"MLP, all": READ},
     }
     return {
-        "schema": "graphveil/experiment/3",
+        "schema": "graphveil/experiment/4",
         "name": "table2",
         "title": "Table 2",
         "utility": "links",
@@ -222,8 +228,9 @@ def ledger() -> dict[str, Any]:
 def tune() -> dict[str, Any]:
     candidate = {"encoder": "gcn", "tradeoff": 0.5, "gain": 0.012, "seed": 0}
     point = {"candidate": candidate, "folder": "gcn-0.500-0.0120-0", "utility": 0.8, "leaks": [0.31]}
+    point["codes"] = [counts()]
     return {
-        "schema": "graphveil/tune/1",
+        "schema": "graphveil/tune/2",
         "graph": "cora",
         "utility": "links",
         "secrets": [{"secret": "labels", "chance": 0.302, "limit": 0.322}],

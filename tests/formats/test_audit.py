@@ -1,5 +1,7 @@
 """What is derived from an audit's record."""
 
+import pytest
+
 from graphveil.formats.audit import FURTHER, AuditRecord
 from graphveil.formats.interval import Interval
 from graphveil.formats.store import parse
@@ -19,6 +21,13 @@ def test_an_attack_has_one_finer_metric() -> None:
     content = made.audit()
     content["attacks"][0]["metrics"] = {}
     assert parse(content, AuditRecord).attacks[0].finer is None
+
+
+def test_counts_of_other_classes_are_refused() -> None:
+    content = made.audit()
+    content["map"]["codes"]["counts"] = [[1, 2, 3]]
+    with pytest.raises(ValueError, match=r"^map\.codes: not every row has 2 counts, one for each class$"):
+        parse(content, AuditRecord)
 
 
 def test_a_group_has_a_label_and_perhaps_an_interval() -> None:

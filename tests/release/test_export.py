@@ -29,6 +29,7 @@ from tests.release.made import CLASSES, NAMES, READING, audit_files, change
 FILES = [
     "CARD.md",
     "SHA256SUMS",
+    "embeddings.atlas.parquet",
     "embeddings.npy",
     "embeddings.parquet",
     "embeddings.safetensors",
@@ -109,12 +110,13 @@ def test_no_file_of_a_release_has_forbidden_content(run: Path, tables: Path, tmp
     assert found(made.folder, bytes_of) == set()
 
     assert pq.read_schema(made.folder / "embeddings.parquet").names == ["id", *(f"z{i}" for i in range(6))]
+    assert pq.read_schema(made.folder / "embeddings.atlas.parquet").names == ["id", "vector"]
     assert set(safetensors.numpy.load_file(made.folder / "embeddings.safetensors")) == {"z"}
     assert np.array_equal(np.load(made.folder / "embeddings.npy"), RunFolder(run).embeddings().z)
 
     # A list of links would repeat an id, or have two on a line. Each file has every id once, or no id.
     for name in files(made.folder):
-        if name == "embeddings.parquet":
+        if name.endswith(".parquet"):
             lines = [row["id"] for row in pq.read_table(made.folder / name).to_pylist()]
         else:
             lines = [

@@ -79,6 +79,12 @@ def read_projector(folder: Path) -> tuple[list[Any], Rows]:
     return [back(row[0]) for row in metadata], numbers(lines(folder / "projector" / "tensors.tsv", "\t"))
 
 
+def read_embedding_atlas(folder: Path) -> tuple[list[Any], Rows]:
+    table = pq.read_table(folder / "embeddings.atlas.parquet")
+    assert table.column_names == ["id", "vector"]
+    return table["id"].to_pylist(), np.stack(table["vector"].to_numpy(zero_copy_only=False))
+
+
 def columns(table: pa.Table) -> Rows:
     return np.stack([table[f"z{i}"].to_numpy() for i in range(3)], axis=1)
 
@@ -95,6 +101,7 @@ READERS: dict[str, Callable[[Path], tuple[list[Any], Rows]]] = {
     "safetensors": read_safetensors,
     "word2vec": read_word2vec,
     "projector": read_projector,
+    "embedding-atlas": read_embedding_atlas,
 }
 OF_TOKENS = ("word2vec", "projector")
 """Formats in which every id is text."""

@@ -1,5 +1,7 @@
 """Reports of made-up results, and a way to read them."""
 
+import base64
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -11,7 +13,7 @@ import pytest
 from graphveil.reporting import report
 from tests.reporting import made
 
-VOID = {"meta", "link"}
+VOID = {"meta", "link", "input"}
 
 
 @dataclass
@@ -95,6 +97,11 @@ MINUS = "\N{MINUS SIGN}"
 def table(page: Element, title: str) -> Element:
     """The one whose caption begins so."""
     return next(one for one in page.all("table") if one.all("caption")[0].text.startswith(title))
+
+
+def hashed(text: str) -> str:
+    """As a content policy names a text that it allows."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def percent(share: float) -> str:

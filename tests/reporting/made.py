@@ -1,4 +1,4 @@
-"""Results as `graphveil audit`, `reproduce` and `sweep` write them, made up with a fixed seed."""
+"""Results as `graphveil audit`, `tune`, `reproduce` and `sweep` write them, made up with a fixed seed."""
 
 import json
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphveil.codes import Certificate, class_certificate
+from tests.formats.made import run
 
 DATASETS = {"cora": (7, 0.302), "citeseer": (6, 0.211), "pubmed": (3, 0.399)}
 ENCODERS = ("gcn", "gat", "hgcn")
@@ -37,8 +38,10 @@ def picture(rng: np.random.Generator, classes: int, apart: float, before: float 
         z = rng.normal(size=(classes, 2))[own] * apart + rng.normal(size=(400, 2))
         return {"x": z[:, 0].round(3).tolist(), "y": z[:, 1].round(3).tolist()}
 
+    names = [f"topic {c}" for c in range(classes)]
+    codes = {"of": "nodes", "counts": rng.integers(0, 90, (8, classes)).tolist(), "codes": 8, "names": names}
     planes = {"before": None if before is None else plane(before), "after": plane(apart)}
-    return {"of": "nodes", **planes, "class": own.tolist(), "names": [f"topic {c}" for c in range(classes)]}
+    return {"of": "nodes", **planes, "class": own.tolist(), "names": names, "codes": codes}
 
 
 def row(rng: np.random.Generator, variant: str, dataset: str, encoder: str, tradeoff: float) -> dict[str, Any]:
@@ -67,13 +70,14 @@ def row(rng: np.random.Generator, variant: str, dataset: str, encoder: str, trad
         "fresh_attack": "ensemble",
         "history": history(rng) if with_history else None,
         "map": picture(rng, classes, 3 * fresh) if encoder == "gcn" and variant in ("unprotected", "codes") else None,
+        "attacks": {"ensemble": estimate(fresh, 0.02), "MLP, all": estimate(fresh - 0.03, 0.02)},
     }
 
 
 def experiment(name: str, tradeoffs: Sequence[float] = (0.5,), variants: Sequence[str] = VARIANTS) -> dict[str, Any]:
     rng = np.random.default_rng(sum(map(ord, name)))
     return {
-        "schema": "graphveil/experiment/3",
+        "schema": "graphveil/experiment/4",
         "name": name,
         "title": f"{name.capitalize()}: link prediction, labels hidden",
         "utility": "links",
@@ -117,13 +121,44 @@ def experiments(folder: Path) -> Path:
     return folder
 
 
+def search(folder: Path, limit: float = 0.32, met: bool = True, min_utility: float | None = None) -> Path:
+    """A folder of `graphveil tune` with four candidates: three on the front, of which the second is chosen."""
+    rng, names = np.random.default_rng(5), [f"topic {c}" for c in range(7)]
+    points = [
+        {
+            "candidate": {"encoder": "gcn", "tradeoff": tradeoff, "gain": 0.01, "seed": 0},
+            "folder": f"gcn-{tradeoff:.3f}-0.0100-0",
+            "utility": utility,
+            "leaks": [leak],
+            "codes": [{"of": "nodes", "counts": rng.integers(0, 90, (6, 7)).tolist(), "codes": 6, "names": names}],
+            "within": leak <= limit,
+            "on_front": tradeoff != 0.7,
+        }
+        for tradeoff, utility, leak in ((0.5, 0.8, 0.31), (0.3, 0.7, 0.305), (0.7, 0.75, 0.35), (0.9, 0.9, 0.4))
+    ]
+    record = {
+        "schema": "graphveil/tune/2",
+        "graph": "/home/me/cora",
+        "utility": "links",
+        "secrets": [{"secret": "labels", "chance": 0.302, "limit": limit}],
+        "min_utility": min_utility,
+        "points": points,
+        "chosen": points[0]["folder"],
+        "met": met,
+    }
+    write(folder / "tune.json", record)
+    write(folder / "chosen" / "run.json", run() | {"audited_as": "abc"})
+    write(folder / "chosen" / "audit.json", audit())
+    return folder
+
+
 def audit() -> dict[str, Any]:
     rng = np.random.default_rng(3)
     names = ("logistic regression, few", "MLP, all", "gradient boosting, all", "k nearest neighbours, few")
     ensemble = _attack("ensemble", 0.331)
     found = [_attack(name, 0.15 + 0.05 * i) for i, name in enumerate(names)]
     return {
-        "schema": "graphveil/audit/6",
+        "schema": "graphveil/audit/7",
         "origin": {"panel": "full", "seed": 0, "split": "def", "embeddings": "abc", "graphveil": "0.1.0"},
         "secret": "labels",
         "verdict": "leaks",

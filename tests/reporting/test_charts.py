@@ -12,7 +12,7 @@ def test_every_figure_has_a_description_and_a_table(tmp_path: Path) -> None:
     made.write(tmp_path / "audit.json", made.audit())
     report(tmp_path / "audit.json", tmp_path / "a.html")
     report(made.experiments(tmp_path / "all"), tmp_path / "b.html")
-    for name, expected in (("a.html", 3), ("b.html", 3 + 3 + 1 + 6)):
+    for name, expected in (("a.html", 4), ("b.html", 3 + 3 + 1 + 6)):
         figures = parse(tmp_path / name).all("figure")
         assert len(figures) == expected
         for figure in figures:
@@ -21,8 +21,10 @@ def test_every_figure_has_a_description_and_a_table(tmp_path: Path) -> None:
             assert data.all("summary")[0].text.startswith("Data as a table")
             assert len(data.all("tbody")[0].all("tr")) >= 1
             drawn = [one for one in figure.all("svg") if one.attributes.get("role") == "img"]
-            assert drawn
             assert all(one.all("title")[0].text and one.all("desc")[0].text for one in drawn)
+            in_rows = [one for one in figure.all("div") if one.attributes.get("role") == "group"]
+            assert all(one.attributes["aria-label"] for one in in_rows)
+            assert drawn or in_rows
 
 
 def test_curves_of_one_seed_have_no_band(show: Show) -> None:

@@ -18,7 +18,7 @@ from graphveil.runs.audit import audit_run
 from graphveil.runs.protect import protect
 from tests.formats.made import run
 from tests.reporting import made
-from tests.reporting.conftest import Show, parse, table
+from tests.reporting.conftest import Show, hashed, parse, table
 
 PAYLOADS = (
     "<script>alert(1)</script>",
@@ -30,7 +30,7 @@ PAYLOADS = (
 )
 TAGS = re.compile(
     "html|head|meta|link|title|style|body|a|header|nav|main|section|h1|h2|p|ul|li|dl|div|dt|dd|span|strong|small|table|"
-    "caption|thead|tbody|tr|th|td|figure|figcaption|details|summary|pre|svg|desc|path|text|rect"
+    "caption|thead|tbody|tr|th|td|figure|figcaption|details|summary|pre|svg|desc|path|line|text|rect"
 )
 SWAPPED_NEVER = {"schema", "verdict", "metric", "measure", "kind", "of", "unit"}
 
@@ -117,8 +117,10 @@ def test_half_a_surrogate_pair_is_written(show: Show) -> None:
 def test_nothing_can_leave_the_page(tmp_path: Path, show: Show) -> None:
     page = show(made.audit())
     policy = next(one for one in page.all("meta") if one.attributes.get("http-equiv") == "Content-Security-Policy")
-    assert (policy.attributes["content"] or "").startswith(
-        "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    style = page.all("style")[0].texts
+    assert policy.attributes["content"] == (
+        f"default-src 'none'; style-src {hashed(''.join(style))}; script-src 'none'; img-src data:; base-uri 'none';"
+        " form-action 'none'"
     )
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert not re.search(r"https?:|<script|@import|url\(", text)

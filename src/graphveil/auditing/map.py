@@ -1,13 +1,21 @@
 """A two-dimensional map of embeddings, with the secret of each point."""
 
+from collections.abc import Sequence
+from typing import Literal
+
 import numpy as np
 from sklearn.manifold import TSNE
 
 from graphveil.auditing.attacks import standardised
-from graphveil.auditing.secret import Secret
-from graphveil.formats.audit import Map, Plane
+from graphveil.auditing.certify import is_discrete, row_codes
+from graphveil.auditing.metrics import Integers
+from graphveil.auditing.secret import LinkSecret, Secret
+from graphveil.codes import class_table
+from graphveil.formats.audit import CodeCounts, Map, Plane
 
 POINTS, FEWEST = 300, 5
+MOST_CODES = 60
+"""Rows of the counts by code, so that their number does not grow with the graph."""
 
 
 def draw(secret: Secret, z: np.ndarray, before: np.ndarray | None = None, seed: int = 0) -> Map | None:
@@ -34,7 +42,50 @@ def draw(secret: Secret, z: np.ndarray, before: np.ndarray | None = None, seed: 
         after=_plane(_view(secret, z, chosen), seed),
         classes=tuple(y.tolist()),
         names=tuple(secret.class_names),
+        codes=_counted(secret, row_codes(z)),
     )
+
+
+def count_codes(codes: Integers, y: Integers, names: Sequence[str]) -> CodeCounts | None:
+    """Count nodes by code and class; None if there are too many codes for a discrete release.
+
+    Args:
+        codes: (num_nodes,).
+        y: classes, (num_nodes,); nodes with an unknown class (-1) are left out.
+        names: of the classes.
+    """
+    return _table("nodes", codes, y, names) if is_discrete(codes) else None
+
+
+def count_pairs(codes: Integers, pairs: Integers, y: Integers) -> CodeCounts | None:
+    """Count pairs of nodes by their two codes, in any order, and by class; None with too few pairs.
+
+    Args:
+        codes: (num_nodes,).
+        pairs: (2, num_pairs).
+        y: 1 for a link, 0 for a non-link, (num_pairs,).
+    """
+    low, high = np.sort(codes[pairs], axis=0)
+    _, both = np.unique(low * (codes.max() + 1) + high, return_inverse=True)
+    both = both.ravel()
+    return _table("pairs", both, y, LinkSecret.class_names) if is_discrete(codes) and is_discrete(both) else None
+
+
+def _table(of: Literal["nodes", "pairs"], codes: Integers, y: Integers, names: Sequence[str]) -> CodeCounts:
+    table = class_table(codes, y, int(codes.max()) + 1, len(names))
+    table = table[np.argsort(-table.sum(axis=1), kind="stable")]
+    table = table[table.any(axis=1)]
+    shown = table if len(table) <= MOST_CODES else [*table[: MOST_CODES - 1], table[MOST_CODES - 1 :].sum(axis=0)]
+    return CodeCounts(of, tuple(tuple(int(count) for count in row) for row in shown), len(table), tuple(names))
+
+
+def _counted(secret: Secret, codes: Integers) -> CodeCounts | None:
+    if isinstance(secret, LinkSecret):
+        return count_pairs(codes, secret.test.index, secret.test.y)
+    y = np.full(len(codes), -1, dtype=np.int64)
+    for part in (secret.known["all"], secret.test):
+        y[part.index] = part.y
+    return count_codes(codes, y, secret.class_names)
 
 
 def _view(secret: Secret, z: np.ndarray, chosen: np.ndarray) -> np.ndarray:

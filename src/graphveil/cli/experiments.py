@@ -142,6 +142,7 @@ def sweep(
     from graphveil.data.splits.split import draw_split
     from graphveil.experiments import spec
     from graphveil.experiments.reproduce import Selection, check_folder
+    from graphveil.formats.experiment import SWEEP
 
     secrets = secret or ["labels"]
 
@@ -159,7 +160,7 @@ def sweep(
     check_targets(opened.graph, utility, secrets)  # before any worker starts
     draw_split(kind, opened.graph, 0, Target.of(utility).message_edges, (utility, *secrets))
     selection = Selection(seeds=seeds, rounds=rounds)
-    _, failures = run_experiments({"sweep": experiment}, selection, out, jobs, device, reaudit)
+    _, failures = run_experiments({SWEEP: experiment}, selection, out, jobs, device, reaudit)
     exit_if_failed(failures)
 
 

@@ -38,8 +38,8 @@ def export(
         str | None,
         typer.Option(
             "--format",
-            help="One or more of codes, parquet, npy, safetensors, word2vec and projector, separated by commas"
-            " (default: codes if the run has codes, else parquet).",
+            help="One or more of codes, parquet, npy, safetensors, word2vec, projector and embedding-atlas, separated"
+            " by commas (default: codes if the run has codes, else parquet).",
         ),
     ] = None,
     pseudonyms: Annotated[

@@ -8,17 +8,20 @@ import typer
 from graphveil.cli.shared import app, examples, report_results
 
 
-@app.command(epilog=examples("graphveil report runs/a", "graphveil report runs/paper --out paper.html"))
+@app.command(epilog=examples("graphveil report runs/a", "graphveil report runs/tuned --out tuned.html"))
 def report(
     source: Annotated[
-        Path, typer.Argument(help="The folder of a run, of `reproduce` or of `sweep`, or an audit.json.")
+        Path, typer.Argument(help="The folder of a run, of `tune`, `sweep` or `reproduce`, or an audit.json.")
     ],
     out: Annotated[
         Path | None, typer.Option(help="The page to write (default: report.html beside the results).")
     ] = None,
 ) -> None:
-    """Write an HTML page of saved results: tables, curves, maps and findings. It has no scripts and loads nothing.
+    """Write an HTML page of saved results: findings, tables, curves and maps. It is one file and loads nothing.
 
-    The maps show the secrets of up to 300 test nodes or pairs: share the page only with people who may see the secrets.
+    The page of `tune` or `sweep` has a slider, and one script for it; all other pages have no script.
+
+    The maps show the secrets of up to 300 test nodes or pairs, and how many nodes of each class have each code: share
+    the page only with people who may see the secrets.
     """
     report_results(source, out or (source if source.is_dir() else source.parent) / "report.html")

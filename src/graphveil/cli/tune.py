@@ -21,6 +21,7 @@ from graphveil.cli.shared import (
     examples,
     exit_on_interrupt,
     fail,
+    report_results,
     show_table,
 )
 
@@ -72,6 +73,8 @@ def tune(
     Trains codes with several encoders, trade-offs and seeds, and chooses on the validation part. The test part is used
     for the audit of the chosen run only, which is an ordinary run folder: OUT/chosen.
 
+    Writes tune.json and report.html, a page in which a slider moves along the most useful candidates at each leak.
+
     An interrupted search continues with the same command. Exit code 3 means that the limit was not met.
     """
     from graphveil.auditing import Effort
@@ -91,6 +94,7 @@ def tune(
     with exit_on_interrupt(again), show_attacks(console) as on_attack:
         result = judge(task, out, points, Effort(min(cores, 8), on_attack=on_attack))
     _show(result, opened.title, utility)
+    report_results(out, out / "report.html")
     if not result.met:
         fail(result.sentence, code=NOT_MET)
     console.print(result.sentence, highlight=False, soft_wrap=True)

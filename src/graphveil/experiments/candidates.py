@@ -1,21 +1,25 @@
 """One candidate of `tune`: a run in a folder of its own, and what it keeps and leaks outside the test part."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphveil.auditing.certify import certificate_of
+from graphveil.auditing.certify import certificate_of, row_codes
+from graphveil.auditing.map import count_codes, count_pairs
+from graphveil.auditing.metrics import Integers
 from graphveil.codes import Certificate, LinkCertificate
 from graphveil.data import UNKNOWN, Split, check_targets, digest, node_classes
 from graphveil.data.datasets.catalog import default_split, open_graph
-from graphveil.data.origin import ReadOptions, node_ids
+from graphveil.data.origin import ReadOptions, class_names, node_ids
 from graphveil.data.splits.split import draw_split
 from graphveil.errors import GraphveilError, unknown
 from graphveil.experiments.validation import without_test_part
+from graphveil.formats.audit import CodeCounts
 from graphveil.runs.folder import RECORD, RunFolder
 from graphveil.runs.protect import protect
 from graphveil.target import CHANCE_AUC, Target
@@ -86,11 +90,13 @@ class Point:
         candidate: the training.
         utility: AUC or accuracy on the validation part.
         leaks: by secret, the largest value that a limit applies to.
+        codes: by secret, the nodes counted by code and class; for links, pairs by two codes.
     """
 
     candidate: Candidate
     utility: float
     leaks: Mapping[str, float]
+    codes: Mapping[str, CodeCounts | None] = field(default_factory=dict)
 
     def excess(self, limits: Mapping[str, float]) -> float:
         """How far the worst secret is above its limit; not above 0 if all limits hold."""
@@ -208,11 +214,22 @@ def _measured(veil: Veil, candidate: Candidate, graph: Data, split: Split, z: An
     seen, inner = without_test_part(graph, split)
     utility = veil.score(seen, inner).utility
     matched_by = Target.of(veil.utility).matched_by
-    leaks = {}
+    leaks, codes = {}, {}
     for secret in veil.secrets:
         certificate = certificate_of(z, seen, inner, secret, matched_by)
         leaks[secret] = largest(certificate, _chance(seen, secret))
-    return Point(candidate, utility, leaks)
+        codes[secret] = _counted(seen, inner, secret, row_codes(z))
+    return Point(candidate, utility, leaks, codes)
+
+
+def _counted(graph: Data, split: Split, secret: str, codes: Integers) -> CodeCounts | None:
+    """The nodes with a known class, counted by code, or the test pairs of `split`, counted by two codes."""
+    if Target.of(secret).is_links:
+        pairs = torch.cat([split.test_nonlinks, split.test_links], dim=1).numpy()
+        y = np.repeat([0, 1], [split.test_nonlinks.size(1), split.test_links.size(1)])
+        return count_pairs(codes, pairs, y)
+    y = node_classes(graph, secret).numpy()
+    return count_codes(codes, y, class_names(graph, secret, int(y.max()) + 1))
 
 
 def largest(certificate: Certificate | None, otherwise: float) -> float:

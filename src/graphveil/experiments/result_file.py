@@ -6,9 +6,10 @@ from typing import Any
 
 from graphveil.experiments.cells import Cell, made_with
 from graphveil.experiments.spec import Experiment
-from graphveil.experiments.tables import Row
+from graphveil.experiments.tables import Row, over_seeds
+from graphveil.formats import Interval
 from graphveil.formats import experiment as formats
-from graphveil.formats.experiment import CellRecord, ExperimentRecord, Failed, Hidden, History
+from graphveil.formats.experiment import SWEEP, CellRecord, ExperimentRecord, Failed, Hidden, History
 from graphveil.target import Target
 
 
@@ -39,7 +40,8 @@ def experiment_record(
                 **{one.name: getattr(row, one.name) for one in fields(row)},
                 verdict=row.verdict,
                 history=History(rounds.round, rounds.utility, curves.adversary, curves.probe),
-                map=secret.map if row in _worth_a_picture(rows, row) else None,
+                map=secret.map if name == SWEEP or row in _worth_a_picture(rows, row) else None,
+                attacks=_attacks([one.secrets[row.secret].attacks for one in of_seeds]),
             )
         )
     return ExperimentRecord(
@@ -54,6 +56,12 @@ def experiment_record(
         rows=tuple(shown),
         selection=dict(selection),
     )
+
+
+def _attacks(of_seeds: Sequence[Mapping[str, float]]) -> dict[str, Interval]:
+    """The mean of every attack that all seeds have."""
+    shared = [name for name in of_seeds[0] if all(name in one for one in of_seeds)]
+    return {name: over_seeds([one[name] for one in of_seeds]) for name in shared}
 
 
 def _worth_a_picture(rows: Sequence[Row], row: Row) -> list[Row]:

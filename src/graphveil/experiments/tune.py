@@ -229,6 +229,7 @@ def _record(
                 folder=str(point.candidate),
                 utility=point.utility,
                 leaks=tuple(point.leaks[secret] for secret in task.secrets),
+                codes=tuple(point.codes[secret] for secret in task.secrets),
                 within=point.excess(limits) <= 0,
                 on_front=on_front(point, points),
             )

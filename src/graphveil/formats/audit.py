@@ -206,6 +206,27 @@ class Plane(Record, frozen=True):
     y: tuple[Number, ...]
 
 
+class CodeCounts(Record, frozen=True):
+    """The nodes of a discrete release, counted by code and secret class; or pairs of nodes, by their two codes.
+
+    Args:
+        of: "nodes" or "pairs".
+        counts: a row for each code, the most frequent first, with a column for each class. If there are more codes than
+            rows, the last row is the sum of all rarer codes.
+        codes: the number of codes, or of pairs of codes.
+        names: of the classes.
+    """
+
+    of: Literal["nodes", "pairs"]
+    counts: tuple[tuple[Count, ...], ...]
+    codes: Count
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.names) for row in self.counts):
+            raise ValueError(f"not every row has {len(self.names)} counts, one for each class")
+
+
 class Map(Record, frozen=True):
     """Test examples in two dimensions, with the secret class of each.
 
@@ -214,6 +235,8 @@ class Map(Record, frozen=True):
         before: the same examples of an unprotected encoder, if there is one.
         classes: one for each point.
         names: of the classes.
+        codes: all nodes with a known class, counted by code, or the test pairs by their two codes; None for continuous
+            embeddings, and if there are too few pairs.
     """
 
     of: Literal["nodes", "pairs"]
@@ -221,6 +244,7 @@ class Map(Record, frozen=True):
     after: Plane
     classes: tuple[Count, ...] = field(name="class")
     names: tuple[str, ...]
+    codes: CodeCounts | None
 
     def __post_init__(self) -> None:
         for plane in (self.before, self.after):
@@ -241,7 +265,7 @@ class AuditRecord(File, frozen=True, kw_only=True):
         answers_sha256: of the file with the answers of all attacks; None if it was not written.
     """
 
-    SCHEMA: ClassVar[str] = "graphveil/audit/6"
+    SCHEMA: ClassVar[str] = "graphveil/audit/7"
 
     origin: Origin
     secret: str

@@ -10,6 +10,8 @@ from graphveil.target import Target
 
 Curve = tuple[Number | None, ...]
 Verdict = Literal["reproduced", "better", "not reproduced", ""]
+SWEEP = "sweep"
+"""The name of the experiment of `graphveil sweep`."""
 
 
 class Rounds(Record, frozen=True):
@@ -91,7 +93,7 @@ class CellRecord(File, frozen=True):
         cell: the fields of `graphveil.experiments.cells.Cell`.
     """
 
-    SCHEMA: ClassVar[str] = "graphveil/cell/6"
+    SCHEMA: ClassVar[str] = "graphveil/cell/7"
 
     key: str
     cell: dict[str, Any]
@@ -167,6 +169,7 @@ class Row(Record, frozen=True, kw_only=True):
         verdict: the comparison with them.
         history: of the first seed.
         map: of the first seed.
+        attacks: every attack that all seeds have, by name.
     """
 
     variant: str
@@ -192,6 +195,7 @@ class Row(Record, frozen=True, kw_only=True):
     verdict: Verdict
     history: History | None
     map: Map | None
+    attacks: dict[str, Interval]
 
     @property
     def cell(self) -> str:
@@ -260,7 +264,7 @@ class ExperimentRecord(File, frozen=True):
         selection: the part of it that was run.
     """
 
-    SCHEMA: ClassVar[str] = "graphveil/experiment/3"
+    SCHEMA: ClassVar[str] = "graphveil/experiment/4"
 
     name: str
     title: str
@@ -276,7 +280,7 @@ class ExperimentRecord(File, frozen=True):
     @property
     def is_sweep(self) -> bool:
         """Whether it is a sweep, which has no numbers of the paper."""
-        return self.name == "sweep"
+        return self.name == SWEEP
 
 
 class TableRecord(File, frozen=True):

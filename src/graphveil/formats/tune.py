@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from graphveil.formats.audit import CodeCounts
 from graphveil.formats.record import File, Record, Share
 
 
@@ -29,6 +30,7 @@ class PointRecord(Record, frozen=True):
         folder: the name of its run folder.
         utility: AUC or accuracy on the validation part.
         leaks: for each secret, the highest attack value on nodes and links outside the test part.
+        codes: for each secret, the nodes outside the test part, counted by code; for links, pairs by two codes.
         within: whether all limits hold there.
         on_front: whether no other candidate has more utility at less leak.
     """
@@ -37,6 +39,7 @@ class PointRecord(Record, frozen=True):
     folder: str
     utility: Share
     leaks: tuple[Share, ...]
+    codes: tuple[CodeCounts | None, ...]
     within: bool
     on_front: bool
 
@@ -51,7 +54,7 @@ class TuneRecord(File, frozen=True, kw_only=True):
         met: whether the final certificate or audit, on the test part, is within all limits.
     """
 
-    SCHEMA: ClassVar[str] = "graphveil/tune/1"
+    SCHEMA: ClassVar[str] = "graphveil/tune/2"
 
     graph: str
     utility: str

@@ -8,6 +8,7 @@
 | `safetensors` | `embeddings.safetensors` with `z` | `id` if they are integers, else in `ids.jsonl` |
 | `word2vec` | `embeddings.word2vec.txt` | the first word of each line, as a `token` |
 | `projector` | `projector/`, a folder for TensorBoard | `metadata.tsv`, one `token` per line |
+| `embedding-atlas` | `embeddings.atlas.parquet` | column `id`, as of `parquet`; then `vector`, a list |
 """
 
 import io
@@ -106,6 +107,14 @@ def as_projector(folder: Path, embeddings: Embeddings) -> None:
     write_text(projector / "projector_config.pbtxt", PROJECTOR)
 
 
+def as_embedding_atlas(folder: Path, embeddings: Embeddings) -> None:
+    """Write `embeddings.atlas.parquet`, which `embedding-atlas --vector vector` shows: a table of id and vector."""
+    rows, width = embeddings.z.shape
+    vectors = pa.ListArray.from_arrays(np.arange(0, (rows + 1) * width, width, dtype=np.int32), embeddings.z.ravel())
+    table = pa.table({"id": embeddings.ids, "vector": vectors})
+    write_atomically(folder / "embeddings.atlas.parquet", lambda temporary: pq.write_table(table, temporary))
+
+
 FORMATS: Mapping[str, Callable[[Path, Embeddings], None]] = {
     "codes": as_codes,
     "parquet": as_parquet,
@@ -113,6 +122,7 @@ FORMATS: Mapping[str, Callable[[Path, Embeddings], None]] = {
     "safetensors": as_safetensors,
     "word2vec": as_word2vec,
     "projector": as_projector,
+    "embedding-atlas": as_embedding_atlas,
 }
 """The writer of each format: a function of a folder and embeddings."""
 

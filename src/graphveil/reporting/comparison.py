@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from graphveil.formats.experiment import ExperimentRecord, Failed, Row, TableRecord, Verdict, own_attacks
 from graphveil.reporting.charts import (
-    Picture,
     floor_name,
     level,
     level_in_column,
     level_name,
-    maps,
     tradeoff_curves,
     training_curves,
     utility_against_leak,
 )
+from graphveil.reporting.explorer import sweep_explorer
 from graphveil.reporting.findings import details
+from graphveil.reporting.maps import after, maps
 from graphveil.reporting.parts import (
     MISSING,
     Column,
@@ -202,6 +202,8 @@ def _of(rows: Sequence[Row], secret: str) -> list[Row]:
 
 def _section(one: ExperimentRecord, results: SecretResults) -> Section:
     parts: list[Part] = [Prose([_about(one, results)])]
+    if one.is_sweep:
+        parts += _explorers(one, results)
     if one.failed:
         lines = [(failed.cell, failed.fault) for failed in one.failed]
         parts.append(Table("Failed cells", [Column("cell", "name"), Column("fault", "text")], lines))
@@ -212,6 +214,13 @@ def _section(one: ExperimentRecord, results: SecretResults) -> Section:
     config = [details("Configuration", one.config), details("Versions", one.versions)]
     title = one.title if len(one.secrets) == 1 else f"Secret: {results.secret}"
     return Section(title, [*parts, *config])
+
+
+def _explorers(one: ExperimentRecord, results: SecretResults) -> list[Part]:
+    """One for each data set."""
+    datasets = dict.fromkeys(row.dataset for row in results.rows)
+    of = [[row for row in results.rows if row.dataset == dataset] for dataset in datasets]
+    return [sweep_explorer(one, results.secret, rows) for rows in of]
 
 
 def _about(one: ExperimentRecord, results: SecretResults) -> str:
@@ -324,10 +333,11 @@ def _charts(one: ExperimentRecord, results: SecretResults) -> list[Part]:
         rows = [row for row in results.rows if row.variant == variant]
         if len({row.tradeoff for row in rows} - {None}) >= 3:
             parts.append(tradeoff_curves(variant, rows, (f"utility: {one.utility}", _own(rows), "strongest attack")))
-    parts.append(utility_against_leak(results.rows, one.utility, results.secret))
+    if not one.is_sweep:
+        parts.append(utility_against_leak(results.rows, one.utility, results.secret))
     if curves := _curves(results.rows, one.name):
         parts.append(Fold(f"Training curves: {len(curves.panels)}", [curves]))
-    if pictures := _maps(results.rows):
+    if not one.is_sweep and (pictures := _maps(results.rows)):
         parts.append(Fold("Maps of the embeddings, before and after", pictures))
     return parts
 
@@ -356,14 +366,9 @@ def _maps(rows: Sequence[Row]) -> list[Part]:
         these = [row for row in rows if row.map and row.dataset == dataset]
         these.sort(key=lambda row: (row.encoder, row.variant != UNPROTECTED, -(row.tradeoff or 0.0)))
         planes = [
-            Picture(f"{row.encoder} · {row.variant} · {level(row)}", row.map.after, row.map)
-            for row in these
-            if row.map is not None
+            after(f"{row.encoder} · {row.variant} · {level(row)}", row.map) for row in these if row.map is not None
         ]
-        text = (
-            "Test examples in two dimensions (t-SNE), coloured by secret class; unprotected embeddings first. The axes"
-        )
-        pictures.append(maps(f"Embeddings of {dataset}", planes, f"{text} have no unit."))
+        pictures.append(maps(f"Embeddings of {dataset}", planes, "By secret class; unprotected embeddings first."))
     return pictures
 
 

@@ -2,13 +2,17 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 from graphveil.formats import Interval
 from graphveil.formats.audit import FURTHER, Attack, AuditRecord, Group
 from graphveil.formats.certificate import Certificate, LinkCertificate
 from graphveil.formats.experiment import own_attacks
-from graphveil.reporting.charts import Picture, attack_chart, maps, scale_chart, training_curves
+from graphveil.reporting.attack_charts import attack_chart, group_chart
+from graphveil.reporting.charts import training_curves
+from graphveil.reporting.headline import TERMS, VERDICTS, headline, sentence
+from graphveil.reporting.maps import Picture, after, maps
 from graphveil.reporting.parts import (
     MEASURES,
     MISSING,
@@ -32,26 +36,15 @@ from graphveil.reporting.parts import (
 )
 from graphveil.reporting.read import Run
 
-VERDICTS = {
-    "unprotected": Mark("✗", "unprotected", "bad"),
-    "leaks": Mark("✗", "leaks", "bad"),
-    "flagged": Mark("⚠", "flagged", "warn"),
-    "traces": Mark("✓", "traces", "good"),
-    "protected": Mark("✓", "protected", "good"),
-}
-"""The marks of verdicts, the worst first."""
-REFERENCE = "its reference (the chance level; for links, if a class is the utility, the floor)"
-WAY = f"of the way from {REFERENCE} to the unprotected encoder"
-MEANING = {
-    "unprotected": f"At least one attack result is more than 75 % {WAY}.",
-    "leaks": f"At least one attack result is significantly above its reference, and more than 10 % {WAY}.",
-    "traces": f"At least one attack result is significantly above its reference, but at most 10 % {WAY}.",
-    "protected": f"No attack result is significantly above {REFERENCE}, and the audit has no flags.",
-    "flagged": f"No attack result is significantly more than 10 % {WAY}, but the audit has flags, which rule out the"
-    ' verdicts "protected" and "traces".',
-}
 NOT_SHOWN = ("config", "versions", "graph", "reading", "encoding", "features", "certificates")
 """Keys of run.json that are shown elsewhere, or that are for the owner: the path of the graph, and words in it."""
+ATTACKS = (
+    "An attack learns to predict the secret from the embeddings and from the secrets that it knows. Attacks that also"
+    " hold the graph or the features are marked; they do not count for the headline."
+)
+GROUPS = "A small average may hide a large leak in one group, so the strongest attack is measured in each of them."
+MAPS = "Where classes form clusters of their own, or codes have different shares of classes, they reveal the class."
+INFORMATION = "How much the embeddings say about the secret, in nats; 0 is nothing, the entropy is everything."
 Fact = tuple[str, str, str]
 
 
@@ -60,10 +53,10 @@ def audit_page(audit: AuditRecord) -> Page:
     origin = details("Origin of this audit", audit.origin.to_dict())
     return Page(
         title=f"What the embeddings reveal about {audit.secret or 'the secret'}",
-        answer=_answer(audit),
+        answer=[sentence(audit)],
         verdict=VERDICTS[audit.verdict],
         facts=_facts(audit),
-        summary=[scale_chart(audit), *_warnings(audit)],
+        summary=headline(audit),
         sections=[*_sections(audit), Section("Origin", [origin])],
     )
 
@@ -81,9 +74,9 @@ def run_page(run: Run) -> Page:
     for audit in audits:
         about = f" · {audit.secret}" if several else ""
         facts += [(f"{name}{about}", value, note) for name, value, note in _facts(audit)]
-        answer += [f"{audit.secret}: {sentence}" if several else sentence for sentence in _answer(audit)]
-        sections += [Section(f"{section.title}{about}", section.parts) for section in _sections(audit)]
-        summary += [scale_chart(audit), *_warnings(audit, about)]
+        answer.append(f"{audit.secret}: {sentence(audit)}" if several else sentence(audit))
+        sections += [replace(section, title=f"{section.title}{about}") for section in _sections(audit)]
+        summary += headline(audit, about)
     if run.other_audits:
         files = ", ".join(run.other_audits)
         summary.append(Prose([f"⚠ not shown, because they are audits of other embeddings: {files}"], listed=True))
@@ -135,33 +128,6 @@ def _unaudited(run: Run, secret: str) -> list[Fact]:
         facts.append((score.attack, f"{percent(score.value)} %", note))
     certificate = run.record.certificates.get(secret)
     return facts if certificate is None else [*facts, *_certified(certificate)]
-
-
-def _answer(audit: AuditRecord) -> list[str]:
-    best, joint = audit.strongest, audit.joint_adversary
-    sentences = [
-        MEANING[audit.verdict],
-        f"The strongest attack, {best.attack}, has an {metric_name(best.metric)} of {interval(best)} %; the"
-        f" chance level is {percent(audit.chance)} %.",
-    ]
-    scale, utility = audit.scale, audit.utility
-    end = "to a perfect attack"
-    if scale.unprotected is not None:
-        end = f"to the same attack on the unprotected encoder ({percent(scale.unprotected)} %)"
-    start = f"from the {scale.compared_with} ({percent(scale.reference)} %)"
-    sentences.append(f"That is {percent(scale.size)} % of the way {start} {end}.")
-    if utility is not None:
-        before = "" if utility.unprotected is None else f"; unprotected it is {percent(utility.unprotected)} %"
-        sentences.append(
-            f"The utility ({utility.name}) is {percent(utility.value)} %{before}, and the chance level is"
-            f" {percent(utility.chance)} %."
-        )
-    if joint is not None:
-        sentences.append(
-            f"The joint adversary has an {metric_name(best.metric)} of {percent(joint.value)} %; the"
-            f" strongest attack is {compared(joint.gap, 'it')}."
-        )
-    return sentences
 
 
 def _facts(audit: AuditRecord) -> list[Fact]:
@@ -220,29 +186,24 @@ def _certified(one: Certificate) -> list[Fact]:
     return [*facts, ("codes", plain(one.codes), bits)]
 
 
-def _warnings(audit: AuditRecord, about: str = "") -> list[Part]:
-    flags = [f"⚠ {flag.name}{about}: {flag.sentence}" for flag in audit.flags]
-    return [Prose(flags, listed=True)] if flags else []
-
-
 def _sections(audit: AuditRecord) -> list[Section]:
     best = [(name, attacks[0]) for name, attacks in audit.controls.items() if attacks]  # the strongest comes first
     attacks: list[Part] = [
         attack_chart(audit, best),
-        Fold("All attacks with more metrics", [_attack_table("Attacks on the embeddings", audit.attacks)]),
+        Fold("All attacks with more metrics", [attack_table("Attacks on the embeddings", audit.attacks)]),
     ]
-    sections = [] if audit.certificate is None else [_certificate(audit.certificate)]
-    sections.append(Section("Attacks", attacks))
+    sections = [Section("Attacks", attacks, ATTACKS)]
     if audit.groups:
-        sections.append(Section("Groups", [_groups(audit)]))
-    if best:
-        every = [_attack_table(f"All attacks on: {name}", found) for name, found in audit.controls.items()]
-        sections.append(Section("Controls", [_controls(audit, best), Fold("All attacks on each control", every)]))
+        sections.append(Section("Groups", [group_chart(audit)], GROUPS))
     if pictures := _pictures(audit):
-        text = f"The same test {'pairs' if audit.secret == 'links' else 'nodes'} in two dimensions (t-SNE), coloured by"
-        text += " secret class. The axes have no unit."
-        sections.append(Section("Maps", [maps("Embeddings by secret class", pictures, text)]))
-    sections.append(Section("Mutual information", [_information(audit)]))
+        sections.append(Section("Maps", [maps("Embeddings by secret class", pictures)], MAPS))
+    if audit.certificate is not None:
+        sections.append(_certificate(audit.certificate))
+    if best:
+        every = [attack_table(f"All attacks on: {name}", found) for name, found in audit.controls.items()]
+        table, rest = _controls(audit, best), Fold("All attacks on each control", every)
+        sections.append(Section("Controls", [table, rest], TERMS["control"]))
+    sections.append(Section("Mutual information", [_information(audit)], INFORMATION))
     if audit.notes:
         sections.append(Section("Notes", [Prose(audit.notes, listed=True)]))
     return sections
@@ -251,8 +212,8 @@ def _sections(audit: AuditRecord) -> list[Section]:
 def _pictures(audit: AuditRecord) -> list[Picture]:
     if (map := audit.map) is None:
         return []
-    planes = {"before: unprotected": map.before, "after: these embeddings": map.after}
-    return [Picture(title, plane, map) for title, plane in planes.items() if plane is not None]
+    before = [] if map.before is None else [Picture("before: unprotected", map.before, map)]
+    return [*before, after("after: these embeddings", map)]
 
 
 def _certificate(one: Certificate) -> Section:
@@ -261,10 +222,12 @@ def _certificate(one: Certificate) -> Section:
     return Section(
         "Certificate",
         [Prose([one.sentence]), rows, Table("What the certificate does not cover", columns, one.not_covered)],
+        TERMS["certificate"],
     )
 
 
-def _attack_table(title: str, attacks: Sequence[Attack]) -> Table:
+def attack_table(title: str, attacks: Sequence[Attack]) -> Table:
+    """All attacks with their metrics, the strongest first."""
     ranked = sorted(attacks, key=lambda one: -one.value)
     columns = [Column("attack", "name"), Column("metric", "text"), Column("value [95 % interval]")]
     columns += [Column("class-matched or balanced"), Column("held-out"), Column("knows", "text")]
@@ -280,31 +243,6 @@ def _attack_table(title: str, attacks: Sequence[Attack]) -> Table:
         for one in ranked
     ]
     return Table(title, columns, rows, "In percent.")
-
-
-def _groups(audit: AuditRecord) -> Table:
-    columns = [Column("group", "name"), Column("test examples"), Column("metric", "text")]
-    columns += [Column("value [interval]"), Column("reference"), Column("reference is", "text")]
-    rows = [
-        [
-            shortened(one.label, 60),
-            plain(one.examples),
-            MEASURES[one.measure],
-            "too few" if one.interval is None else interval(one.interval),
-            percent(one.reference),
-            MISSING if one.interval is None else one.compared_with,
-        ]
-        for one in audit.groups
-    ]
-    judged = sum(one.interval is not None for one in audit.groups)
-    note = f"In percent, for the strongest attack, {audit.strongest.attack}. The intervals hold for all {judged} groups"
-    note += " at once (Bonferroni). Groups with too few examples have no value."
-    if any(one.measure == "tpr_minus_fpr" for one in audit.groups):
-        name = MEASURES["tpr_minus_fpr"]
-        note += f" {name} of a class: the share of its nodes that are assigned to it, minus that of all other nodes."
-    if any(one.measure == "auc" for one in audit.groups):
-        note += " A pair counts for the groups of both ends; by degree, for that of the end with the smaller degree."
-    return Table("The strongest attack by group", columns, rows, note)
 
 
 def _controls(audit: AuditRecord, best: Sequence[tuple[str, Attack]]) -> Table:

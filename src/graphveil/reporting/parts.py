@@ -54,7 +54,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """One or more charts of the same kind, their legend as (swatch, label), and their numbers as a table."""
+    """One or more charts of the same kind, their legend as (swatch, label), and their numbers as a table.
+
+    Args:
+        layout: "grid" for pictures side by side, "pair" for two bars, "rows" for charts of the full width.
+    """
 
     kind: ClassVar[str] = "figure"
     title: str
@@ -62,6 +66,7 @@ class Figure:
     panels: Sequence[Markup]
     legend: Sequence[tuple[Markup, str]]
     data: Table
+    layout: Literal["grid", "pair", "rows"] = "grid"
 
 
 @dataclass(frozen=True)
@@ -90,15 +95,40 @@ class Fold:
     parts: Sequence["Part"]
 
 
-Part = Table | Figure | Prose | Plain | Fold
+@dataclass(frozen=True)
+class Step:
+    """One point on a slider: its name, its numbers in one line, and the parts that show it."""
+
+    name: str
+    text: str
+    parts: Sequence["Part"]
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """A slider over points of a chart; without scripts, all of them follow each other.
+
+    Args:
+        start: the number of the step that is shown first.
+    """
+
+    kind: ClassVar[str] = "explorer"
+    title: str
+    chart: Figure
+    steps: Sequence[Step]
+    start: int
+
+
+Part = Table | Figure | Prose | Plain | Fold | Explorer
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and the parts below it."""
+    """A heading, the parts below it, and what the term in the heading means."""
 
     title: str
     parts: Sequence[Part]
+    about: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,6 +145,11 @@ class Page:
     facts: Sequence[tuple[str, str, str]]
     summary: Sequence[Part]
     sections: Sequence[Section]
+
+    @property
+    def is_interactive(self) -> bool:
+        """Whether it has a slider, and so a script."""
+        return any(isinstance(part, Explorer) for section in self.sections for part in section.parts)
 
 
 def percent(share: float | None) -> str:

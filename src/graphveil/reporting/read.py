@@ -12,12 +12,13 @@ import pyarrow.parquet as pq
 
 from graphveil.errors import GraphveilError
 from graphveil.formats.audit import AuditRecord
-from graphveil.formats.experiment import ExperimentRecord, History, TableRecord
+from graphveil.formats.experiment import SWEEP, ExperimentRecord, History, TableRecord
 from graphveil.formats.run import RunRecord
 from graphveil.formats.store import AnyFile, reason
 from graphveil.formats.store import read as read_record
+from graphveil.formats.tune import TuneRecord
 
-EXPERIMENTS = ("table1", "table2", "table3", "figure2", "figure3", "sweep")
+EXPERIMENTS = ("table1", "table2", "table3", "figure2", "figure3", SWEEP)
 Experiment = ExperimentRecord | TableRecord
 
 
@@ -37,17 +38,28 @@ class Run:
     other_audits: Sequence[str]
 
 
-def read(source: Path) -> AuditRecord | Run | Sequence[Experiment]:
+@dataclass(frozen=True)
+class Search:
+    """The folder of `graphveil tune`, with the audits of the chosen run."""
+
+    record: TuneRecord
+    audits: Sequence[AuditRecord]
+
+
+def read(source: Path) -> AuditRecord | Run | Search | Sequence[Experiment]:
     """Read an audit's file or a folder."""
     if not source.is_dir():
         return _load(source, AuditRecord)
     if (source / "run.json").is_file():
         return read_run(source)
+    if (source / "tune.json").is_file():
+        return Search(_load(source / "tune.json", TuneRecord), read_run(source / "chosen").audits)
     files = [file for name in EXPERIMENTS if (file := source / f"{name}.json").is_file()]
     if not files:
         raise GraphveilError(
-            f"{source} holds neither run.json nor any of {', '.join(f'{name}.json' for name in EXPERIMENTS)}: give a"
-            " folder of `graphveil protect`, `reproduce` or `sweep`, or the file of an audit."
+            f"{source} holds neither run.json nor tune.json nor any of"
+            f" {', '.join(f'{name}.json' for name in EXPERIMENTS)}: give a folder of `graphveil protect`, `tune`,"
+            " `reproduce` or `sweep`, or the file of an audit."
         )
     return [_load(file, TableRecord) if file.stem == "table1" else _load(file, ExperimentRecord) for file in files]
 

@@ -116,11 +116,14 @@ class Plot:
         corners = [self.at(x, low) for x, low, _ in points] + [self.at(x, high) for x, _, high in reversed(points)]
         self.marks.append(Markup('<path class="band {}" d="{}"/>').format(_colour(series), _polygon(corners)))
 
-    def point(self, series: int, x: float, y: float, title: str, kind: str = "point") -> None:
-        """A marker with a tooltip."""
-        d = marker(series, *self.at(x, y), 3.6)
+    def point(self, series: int, x: float, y: float, title: str, kind: str = "point", step: int | None = None) -> None:
+        """A marker with a tooltip; `step` is its number on a page with a slider."""
+        d = marker(series, *self.at(x, y), 3.6 if step is None else 5)
+        number = Markup("") if step is None else Markup(' data-step="{}"').format(step)
         self.marks.append(
-            Markup('<path class="{} {}" d="{}"><title>{}</title></path>').format(kind, _colour(series), d, title)
+            Markup('<path class="{} {}" d="{}"{}><title>{}</title></path>').format(
+                kind, _colour(series), d, number, title
+            )
         )
 
     def cloud(self, series: int, places: Iterable[tuple[float, float]], title: str) -> None:
@@ -129,6 +132,17 @@ class Plot:
         self.marks.append(
             Markup('<path class="cloud {}" d="{}"><title>{}</title></path>').format(_colour(series), d, title)
         )
+
+    def boxes(self, series: int, boxes: Iterable[tuple[float, float, float, float]]) -> None:
+        """Filled boxes of one series as a single path, each as (left, top, width, height) in units of the picture."""
+        d = "".join(f"M{_pair(x, y)}h{w:.1f}v{h:.1f}h{-w:.1f}z" for x, y, w, h in boxes)
+        self.marks.append(Markup('<path class="cloud {}" d="{}"/>').format(_colour(series), d))
+
+    def column(self, left: float, top: float, width: float, height: float, title: str) -> None:
+        """The outline of a box with a tooltip, in units of the picture."""
+        shape = Markup('<rect class="column" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}">')
+        tip = Markup("<title>{}</title></rect>").format(title)
+        self.marks.append(shape.format(left, top, width, height) + tip)
 
     def rule(self, kind: str, value: float | None, across: bool = True) -> None:
         """A line across the picture at a value of y, or of x if not `across`; `kind` is "chance" or "floor"."""
@@ -190,7 +204,7 @@ def swatch(series: int, kind: str) -> Markup:
     parts = []
     if kind in ("line", "front"):
         parts.append(line.format(kind, _colour(series)))
-    if kind in ("chance", "floor"):
+    if kind in ("chance", "floor", "limit", "end"):
         parts.append(line.format("rule", kind))
     if kind in ("line", "point", "paper"):
         parts.append(shape.format("paper" if kind == "paper" else "point", _colour(series), marker(series, 16, 8, 4)))

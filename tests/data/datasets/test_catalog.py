@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 import graphveil as gv
 from graphveil.data.datasets import catalog
 from graphveil.data.datasets.planetoid import PARTS
+from graphveil.data.origin import class_names
 from tests.data.datasets.made import left
 from tests.forked import Environment, Forks
 
@@ -37,6 +38,30 @@ def test_the_papers_graphs(
     known = (graph.y[u] >= 0) & (graph.y[v] >= 0)
     same = float((graph.y[u] == graph.y[v])[known].float().mean())
     assert same > 0.7, "labels belong to the nodes they are on: neighbours mostly share them"
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        (
+            "cora",
+            {
+                "Theory": 351,
+                "Reinforcement Learning": 217,
+                "Genetic Algorithms": 418,
+                "Neural Networks": 818,
+                "Probabilistic Methods": 426,
+                "Case Based": 298,
+                "Rule Learning": 180,
+            },
+        ),
+        ("citeseer", {"Agents": 596, "AI": 249, "DB": 701, "IR": 668, "ML": 590, "HCI": 508}),
+    ],
+)
+def test_classes_have_the_names_with_the_published_sizes(name: str, sizes: dict[str, int]) -> None:
+    graph = gv.load(name)
+    counts = graph.y[graph.y >= 0].bincount().tolist()
+    assert dict(zip(class_names(graph, "labels", len(counts)), counts, strict=True)) == sizes
 
 
 def test_a_second_load_is_the_same_and_needs_no_network(raw: Path, empty_cache: Path, no_network: None) -> None:

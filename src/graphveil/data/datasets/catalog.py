@@ -1,7 +1,7 @@
 """Named graphs: the paper's three, downloaded once and then read from a cache, and two built-in ones."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from graphveil.data.readers import read_graph
 from graphveil.data.sparse import csr
 from graphveil.errors import GraphveilError, unknown
 from graphveil.files import hold_lock, write_tensors
+from graphveil.target import LABELS
 
 LOCK_TIMEOUT = 600
 
@@ -40,6 +41,21 @@ PAPER_GRAPHS: Mapping[str, Statistics] = {
     "citeseer": Statistics(3327, 4732, 3703, 6, links=4552),
     "pubmed": Statistics(19717, 44338, 500, 3, links=44324),
 }
+
+
+CLASS_NAMES: Mapping[str, Sequence[str]] = {
+    "cora": (
+        "Case Based",
+        "Genetic Algorithms",
+        "Neural Networks",
+        "Probabilistic Methods",
+        "Reinforcement Learning",
+        "Rule Learning",
+        "Theory",
+    ),
+    "citeseer": ("AI", "ML", "IR", "DB", "Agents", "HCI"),
+}
+"""The names of the labels 0, 1, ...; the published files have numbers only, which the sizes of the classes identify."""
 
 
 def karate() -> Data:
@@ -73,7 +89,7 @@ def load(name: str, root: str | Path | None = None) -> Data:
     if name not in PAPER_GRAPHS:
         raise unknown("graph", name, [*PAPER_GRAPHS, *BUILT_IN])
     if root is not None:
-        return _checked(name, from_folder(name, Path(root)))
+        return _with_names(name, _checked(name, from_folder(name, Path(root))))
     file = cached_file(name)
     graph = _read(file)
     if graph is None:
@@ -83,6 +99,13 @@ def load(name: str, root: str | Path | None = None) -> Data:
             if graph is None:
                 graph = _checked(name, fetch(name, file.parent))
                 _write(file, graph)
+    return _with_names(name, graph)
+
+
+def _with_names(name: str, graph: Data) -> Data:
+    """Add the names of the classes, if they are known."""
+    if name in CLASS_NAMES:
+        graph.class_names = {LABELS: CLASS_NAMES[name]}
     return graph
 
 
