@@ -20,6 +20,9 @@ BAYES = (0.52, 0.55, 0.6, 0.7)
 SIZES = (300, 1_000, 5_000)
 NATS = (0.01, 0.05, 0.2, 0.5, 0.69)
 SHARES = (0.1, 0.2, 0.3, 0.5, 1.0)
+GRAPHS = ("cora", "citeseer", "pubmed")
+MINUTES = 10.0
+"""The time of each library's search for one embedding."""
 FIRST_SEED = 1000
 """Smaller seeds may have been used to choose attacks."""
 
@@ -39,6 +42,7 @@ def trials(repeats: float = 1.0) -> list[tuple[Any, ...]]:
         *itertools.product(["information"], ["line", "codes"], NATS, [5_000], seeds(10)),
         *itertools.product(["noise"], ["2 classes", "7 classes", "links"], seeds(200)),
         *itertools.product(["plant"], PLANTS, SHARES, [1_000], seeds(20)),
+        *itertools.product(["outside"], GRAPHS, ["labels", "links"], ["club", "codes"], [MINUTES], seeds(1)),
     ]
 
 

@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import graphveil as gv
+from benchmarks.power.outside import outside
 from benchmarks.power.worlds import LEAKS, Rows, planted, secret_of
 from graphveil.auditing import Audit, Context, Effort, NodeSecret, Utility
 from graphveil.auditing.finding import ensemble
@@ -117,6 +118,7 @@ TRIALS: dict[str, Callable[..., dict[str, Any]]] = {
     "information": information,
     "noise": noise,
     "plant": plant,
+    "outside": outside,
 }
 
 
