@@ -1,6 +1,5 @@
 """What tests of several rooms share: three generated graphs, programs, and a trained run on two tables."""
 
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -13,7 +12,6 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil import cli
-from graphveil.cli.shared import console
 from graphveil.data import Split
 from graphveil.data.datasets.catalog import open_graph
 from graphveil.experiments import workers
@@ -111,7 +109,6 @@ def graphveil(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 
     def call(*arguments: str) -> Done:
         monkeypatch.setattr(sys, "argv", ["graphveil", *arguments])
-        monkeypatch.setattr(console, "_width", int(os.environ["COLUMNS"]))
         with pytest.raises(SystemExit) as left:
             cli.run()
         out, err = capfd.readouterr()

@@ -4,7 +4,8 @@ import io
 
 import pytest
 
-from graphveil.cli.shared import PlainConsole, console, scores_table, show_table, warn_if_utility_is_lost
+from graphveil.cli.console import PlainConsole, console
+from graphveil.cli.shared import scores_table, show_table, warn_if_utility_is_lost
 from graphveil.training.score import Joint, Score
 
 

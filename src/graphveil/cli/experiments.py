@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphveil.cli.console import console, exit_on_interrupt, fail
 from graphveil.cli.graph_options import takes_graph
 from graphveil.cli.opening import open_and_show
 from graphveil.cli.shared import (
@@ -17,22 +18,21 @@ from graphveil.cli.shared import (
     SecretNames,
     Split,
     UtilityName,
-    app,
-    console,
-    examples,
-    exit_on_interrupt,
-    fail,
     report_results,
     show_table,
 )
+from graphveil.cli.verbs import app, examples
 from graphveil.errors import GraphveilError
 from graphveil.target import Target
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from graphveil.data.origin import ReadOptions
     from graphveil.experiments.reproduce import Selection
     from graphveil.experiments.spec import Experiment
     from graphveil.experiments.tables import Row
+    from graphveil.formats.results import ExperimentsRecord
 
 Jobs = Annotated[
     int | None,
@@ -104,6 +104,7 @@ def reproduce(
         write_text(out / "findings.md", text)
         if results is not None:
             put_between_marks(results, text)
+    console.result(experiments_record(out, chosen, table1=what in ("table1", "all")))
     exit_if_failed(failures)
 
 
@@ -160,6 +161,7 @@ def sweep(
     draw_split(kind, opened.graph, 0, Target.of(utility).message_edges, (utility, *secrets))
     selection = Selection(seeds=seeds, rounds=rounds)
     _, failures = run_experiments({"sweep": experiment}, selection, out, jobs, device, reaudit)
+    console.result(experiments_record(out, ["sweep"]))
     exit_if_failed(failures)
 
 
@@ -192,6 +194,16 @@ def run_experiments(
         failures += len(failed)
     report_results(out, out / "report.html")
     return tables, failures
+
+
+def experiments_record(out: Path, names: "Iterable[str]", table1: bool = False) -> "ExperimentsRecord":
+    """The result as JSON: the content of the files of experiments."""
+    from graphveil.formats.experiment import ExperimentRecord, TableRecord
+    from graphveil.formats.results import ExperimentsRecord
+    from graphveil.formats.store import read
+
+    experiments = {name: read(out / f"{name}.json", ExperimentRecord) for name in names}
+    return ExperimentsRecord(str(out), read(out / "table1.json", TableRecord) if table1 else None, experiments)
 
 
 def exit_if_failed(failures: int) -> None:

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphveil.cli.console import console
 from graphveil.cli.graph_options import show_notes
-from graphveil.cli.shared import console
 from graphveil.target import without_links
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphveil.cli.console import console, exit_on_interrupt
 from graphveil.cli.graph_options import takes_graph
 from graphveil.cli.opening import open_and_show
 from graphveil.cli.shared import (
@@ -17,15 +18,13 @@ from graphveil.cli.shared import (
     Root,
     SecretNames,
     UtilityName,
-    app,
     caution,
-    console,
-    examples,
-    exit_on_interrupt,
+    print_audits,
     scores_table,
     show_certificates,
     warn_if_utility_is_lost,
 )
+from graphveil.cli.verbs import app, examples
 from graphveil.errors import GraphveilError
 from graphveil.target import Target
 
@@ -99,6 +98,7 @@ def protect(
     A run that was interrupted or killed continues with --resume, and gives the same result as an uninterrupted one.
     """
     from graphveil.data.splits.split import draw_split
+    from graphveil.formats.run import read_run
     from graphveil.progress import show_rounds
     from graphveil.runs.folder import RunFolder
     from graphveil.runs.protect import protect as run_protect
@@ -136,6 +136,7 @@ def protect(
     )
     caution(run.score, f"To measure other attacks: graphveil audit {out}")
     track(mlflow, out)
+    console.result(read_run(out))
 
 
 @app.command(
@@ -246,6 +247,7 @@ def audit(
         console.print(f"written to {file}", highlight=False, soft_wrap=True, markup=False)
     if run is not None:
         track(mlflow, run)
+    print_audits(audits)
 
 
 def check_tracking(address: str | None) -> None:

@@ -7,22 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphveil.cli.console import console, exit_on_interrupt, fail
 from graphveil.cli.experiments import Jobs, Rounds
 from graphveil.cli.graph_options import takes_graph
 from graphveil.cli.opening import open_and_show
-from graphveil.cli.shared import (
-    Device,
-    GraphName,
-    SecretNames,
-    Split,
-    UtilityName,
-    app,
-    console,
-    examples,
-    exit_on_interrupt,
-    fail,
-    show_table,
-)
+from graphveil.cli.shared import Device, GraphName, SecretNames, Split, UtilityName, show_table
+from graphveil.cli.verbs import app, examples
 
 if TYPE_CHECKING:
     from graphveil.data.origin import ReadOptions
@@ -76,7 +66,9 @@ def tune(
     """
     from graphveil.auditing import Effort
     from graphveil.experiments.candidates import ENCODERS, Search, Task
-    from graphveil.experiments.tune import find, judge
+    from graphveil.experiments.tune import FILE, find, judge
+    from graphveil.formats.store import read
+    from graphveil.formats.tune import TuneRecord
     from graphveil.progress import show_attacks, show_cells
 
     secrets, cores = tuple(secret or ["labels"]), jobs or os.cpu_count() or 1
@@ -91,6 +83,7 @@ def tune(
     with exit_on_interrupt(again), show_attacks(console) as on_attack:
         result = judge(task, out, points, Effort(min(cores, 8), on_attack=on_attack))
     _show(result, opened.title, utility)
+    console.result(read(out / FILE, TuneRecord))
     if not result.met:
         fail(result.sentence, code=NOT_MET)
     console.print(result.sentence, highlight=False, soft_wrap=True)
