@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperGroup
 
 from graphveil import __version__
+from graphveil.cli.config import apply_config
 from graphveil.cli.console import console, exit_on_interrupt
 from graphveil.cli.parameters import with_parameters
 
@@ -28,6 +30,19 @@ _COMMON = {
     "quiet": (
         Annotated[bool, typer.Option("--quiet", help="Print only errors.", rich_help_panel=PANEL)],
         False,
+    ),
+    "config": (
+        Annotated[
+            Path | None,
+            typer.Option(
+                is_eager=True,
+                callback=apply_config,
+                help="A YAML file with options of this verb, such as `tradeoff: 0.5`; options that are given here win."
+                " `protect` also accepts the run.json of an earlier run.",
+                rich_help_panel=PANEL,
+            ),
+        ],
+        None,
     ),
 }
 
@@ -67,7 +82,7 @@ class Verbs(typer.Typer):
 
 def _with_common_options(verb: Callable[..., None]) -> Callable[..., None]:
     def run(**values: Any) -> None:
-        json, quiet = (values.pop(name) for name in _COMMON)
+        json, quiet, _ = (values.pop(name) for name in _COMMON)
         console.start(as_json=json, quiet=quiet)
         verb(**values)
 
