@@ -183,10 +183,9 @@ def run_experiments(
         if (sentence := missing_extra(experiment.peers)) is not None:
             console.print(f"{name}: {sentence}", markup=False)
         how_to_continue = f"run the same command again to continue in {out}."
-        with exit_on_interrupt(how_to_continue), show_cells(console, name) as on_done:
-            rows, failed = run_experiment(
-                name, experiment, selection, out, jobs or os.cpu_count() or 1, device, on_done, reaudit
-            )
+        processes = jobs or os.cpu_count() or 1
+        with exit_on_interrupt(how_to_continue), show_cells(console, name, "cell", processes) as on_done:
+            rows, failed = run_experiment(name, experiment, selection, out, processes, device, on_done, reaudit)
         tables[name] = rows
         show_table(experiment.title, *brief(rows))
         for cell, fault in failed:

@@ -78,7 +78,7 @@ def tune(
     search = replace(search, reading=opened.reading, split=split or opened.default_split)
     task = Task.of(opened.name, utility, secrets, max_leak, min_utility, search)
     again = f"run the same command again to continue in {out}."
-    with exit_on_interrupt(again), show_cells(console, "candidates") as on_done:
+    with exit_on_interrupt(again), show_cells(console, "search", "candidate", cores) as on_done:
         points = find(task, out, on_done)
     with exit_on_interrupt(again), show_attacks(console) as on_attack:
         result = judge(task, out, points, Effort(min(cores, 8), on_attack=on_attack))
