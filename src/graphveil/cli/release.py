@@ -172,7 +172,8 @@ def _audit_embedded(made: "Embedded", panel: str, jobs: int | None, root: Path |
     from graphveil.runs.audit import audit_run
 
     out = made.folder
-    with exit_on_interrupt(f"the embeddings in {out} were not audited."), show_attacks(console) as on_attack:
+    left = f"to continue the audit: graphveil audit {out} --resume"
+    with exit_on_interrupt(left), show_attacks(console) as on_attack:
         effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), on_attack=on_attack)
         audits = audit_run(out, made.secrets, panel, root, effort=effort)
     for file, result in audits.items():

@@ -190,6 +190,9 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(help="With --embeddings: the file to write (default: audit.json).")
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted audit of a run with the attacks that it lacks.")
+    ] = False,
     mlflow: MlFlow = None,
 ) -> None:
     """Run a panel of attacks on embeddings, and report how well the strongest predicts the secret.
@@ -198,12 +201,16 @@ def audit(
     Results are from the test part.
 
     Writes audit.json and, beside it, the predictions of every attack, into the run folder or to --out.
+
+    An audit of a run that was interrupted or killed continues with --resume, and gives the same result as an
+    uninterrupted one.
     """
     from graphveil.auditing import Effort
     from graphveil.data.origin import ReadOptions
     from graphveil.data.splits.split import draw_split, targets_of
     from graphveil.progress import show_attacks
     from graphveil.runs.audit import audit_embeddings_file, audit_run
+    from graphveil.runs.folder import RunFolder
     from graphveil.runs.graphs import Source, with_columns
 
     only_embeddings = {"--graph": graph, "--split": split, "--seed": seed, "--out": out}
@@ -216,13 +223,18 @@ def audit(
             f"{misplaced[0]} was given with a run folder, which has its own graph options: use it only with"
             " --embeddings."
         )
-    if embeddings is not None and mlflow is not None:
-        raise GraphveilError("--mlflow was given with --embeddings: use it only with the folder of a run.")
+    for name, value in {"--mlflow": mlflow, "--resume": resume or None}.items():
+        if embeddings is not None and value is not None:
+            raise GraphveilError(f"{name} was given with --embeddings: use it only with the folder of a run.")
     check_tracking(mlflow)
-    with exit_on_interrupt("no audit was written."), show_attacks(console) as on_attack:
+    left = "no audit was written."
+    if run is not None:
+        left = f"the finished attacks are kept: run the same command with --resume to continue in {run}."
+    kept = None if run is None else RunFolder(run).unfinished_audit
+    with exit_on_interrupt(left, folder=kept), show_attacks(console) as on_attack:
         effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), time_budget, on_attack)
         if run is not None:
-            audits = audit_run(run, secret or (), panel, root, controls, effort, reading.bins, by or ())
+            audits = audit_run(run, secret or (), panel, root, controls, effort, reading.bins, by or (), resume=resume)
         else:
             assert embeddings is not None
             if graph is None or secret is None or len(secret) != 1:
