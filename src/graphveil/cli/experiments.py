@@ -1,8 +1,6 @@
 """`graphveil reproduce` and `graphveil sweep`: many runs, each audited."""
 
-import json
 import os
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +21,6 @@ from graphveil.cli.shared import (
 )
 from graphveil.cli.verbs import app, examples
 from graphveil.errors import GraphveilError
-from graphveil.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -139,10 +136,9 @@ def sweep(
 
     Several secrets are hidden at once. Each of them has its own audit, table and curves.
     """
-    from graphveil.data import check_targets, digest
-    from graphveil.data.splits.split import draw_split
     from graphveil.experiments import spec
     from graphveil.experiments.reproduce import Selection, check_folder
+    from graphveil.experiments.sweep import on_graph
 
     secrets = secret or ["labels"]
 
@@ -152,13 +148,7 @@ def sweep(
     experiment_on(graph, split or "paper")  # check the settings before the graph is read
     check_folder(out)
     opened = open_and_show(graph, reading, None, (utility, *secrets), secrets)
-    kind = split or opened.default_split
-    experiment = experiment_on(opened.title, kind)
-    if opened.reading is not None:
-        source = spec.Source(opened.name, json.dumps(asdict(opened.reading)), digest(opened.graph))
-        experiment = replace(experiment, source=source)
-    check_targets(opened.graph, utility, secrets)  # before any worker starts
-    draw_split(kind, opened.graph, 0, Target.of(utility).message_edges, (utility, *secrets))
+    experiment = on_graph(experiment_on(opened.title, split or opened.default_split), opened)
     selection = Selection(seeds=seeds, rounds=rounds)
     _, failures = run_experiments({"sweep": experiment}, selection, out, jobs, device, reaudit)
     console.result(experiments_record(out, ["sweep"]))

@@ -26,7 +26,6 @@ from graphveil.cli.shared import (
 )
 from graphveil.cli.verbs import app, examples
 from graphveil.errors import GraphveilError
-from graphveil.target import Target
 
 if TYPE_CHECKING:
     from graphveil.data.origin import ReadOptions
@@ -97,11 +96,10 @@ def protect(
 
     A run that was interrupted or killed continues with --resume, and gives the same result as an uninterrupted one.
     """
-    from graphveil.data.splits.split import draw_split
     from graphveil.formats.run import read_run
     from graphveil.progress import show_rounds
     from graphveil.runs.folder import RunFolder
-    from graphveil.runs.protect import protect as run_protect
+    from graphveil.runs.verbs import protect_opened
     from graphveil.training.recipes import Adversary, default_recipe
     from graphveil.veil import Veil
 
@@ -121,12 +119,10 @@ def protect(
     )
     veil.check_settings()
     opened = open_and_show(graph, reading, root, (utility, *secrets), secrets)
-    edges, kind = message_edges or Target.of(utility).message_edges, split or opened.default_split
-    parts = draw_split(kind, opened.graph, seed, edges, (utility, *secrets))
+    kind = split or opened.default_split
     how_to_resume = f"run the same command with --resume to continue in {out}."
     with exit_on_interrupt(how_to_resume, folder=out), show_rounds(console, opened.title) as on_round:
-        source = opened.source | {"split": kind}
-        run = run_protect(veil, opened.graph, parts, out, resume=resume, on_round=on_round, source=source)
+        run = protect_opened(veil, opened, out, kind, message_edges, on_round, resume=resume)
     title = f"{opened.title}: {utility} kept, {' and '.join(secrets)} hidden"
     console.print(scores_table(title, {f"tradeoff {tradeoff:g}": run.score}))
     show_certificates(run.certificates)

@@ -58,9 +58,9 @@ class Embedded:
 
 
 def embed(
-    run: Path,
+    run: str | Path,
     graph: str,
-    out: Path,
+    out: str | Path,
     otherwise: Mapping[str, Any] | None = None,
     root: Path | None = None,
     device: str = "auto",
@@ -68,9 +68,17 @@ def embed(
     """Embed `graph` by the encoder of `run`, and write a folder like a run's.
 
     Args:
+        run: the folder of a finished run.
         graph: a name or a path, as of `open_graph`.
+        out: the folder to write.
         otherwise: fields of a `ReadOptions`, for what is to be read otherwise than the run's graph was.
+        root: the folder of the raw files of a named graph.
+        device: "cpu", "cuda" or "auto".
+
+    Returns:
+        The embeddings, and how the graph differs from the run's.
     """
+    run, out = Path(run), Path(out)
     trained, folder = RunFolder(run), RunFolder(out)
     folder.check_free()
     record, veil = trained.record(), trained.veil()

@@ -1,5 +1,6 @@
 """`read_graph`: your own graph from files, folders and objects of many formats."""
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
-from graphveil.data.origin import Encoding, ReadOptions
+from graphveil.data.origin import Encoding, ReadOptions, origin_of
 from graphveil.data.readers.arrays import read_arrays
 from graphveil.data.readers.assemble import Contents, assemble
 from graphveil.data.readers.npz import read_array_file
@@ -22,6 +23,8 @@ from graphveil.data.readers.tables import PARQUET, TEXT, find_nodes, find_tables
 from graphveil.errors import LONGEST, GraphveilError, shortened, unknown
 
 __all__ = ["read_graph"]
+
+log = logging.getLogger(__name__)
 
 
 def read_graph(
@@ -50,7 +53,7 @@ def read_graph(
             raise unknown("option", name, names)
     reading = replace(reading or ReadOptions(), **options)
     try:
-        return assemble(_read(source, reading), reading, encoding)
+        graph = assemble(_read(source, reading), reading, encoding)
     except GraphveilError as error:
         unnamed = isinstance(source, str | Path) and str(source).isprintable() and Path(source).name not in str(error)
         sentence = f"{_shown(source)}: {error}" if unnamed else str(error)
@@ -64,6 +67,11 @@ def read_graph(
         raise GraphveilError(
             f"{_shown(source)} cannot be read ({type(error).__name__}: {brief(error)}): check its contents."
         ) from error
+    nodes, links = graph.x.size(0), graph.edge_index.size(1) // 2
+    log.info("Read %s: %s nodes, %s links, %s features.", _shown(source), nodes, links, graph.x.size(1))
+    for note in origin_of(graph).notes:
+        log.debug(note)
+    return graph
 
 
 def _read(source: Any, reading: ReadOptions) -> Contents:
