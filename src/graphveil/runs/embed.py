@@ -21,7 +21,7 @@ from graphveil.data import Split, digest
 from graphveil.data.datasets.catalog import is_named, open_graph
 from graphveil.data.graph import UNKNOWN, node_classes
 from graphveil.data.origin import Encoding, ReadOptions, node_ids, origin_of
-from graphveil.data.readers.tables import are_tables
+from graphveil.data.readers.find import are_tables
 from graphveil.data.summary import differences, summary, unknown_counts
 from graphveil.errors import GraphveilError
 from graphveil.formats.run import RunRecord
