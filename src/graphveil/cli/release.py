@@ -8,7 +8,7 @@ import typer
 
 from graphveil.cli.console import console, exit_on_interrupt
 from graphveil.cli.graph_options import takes_graph
-from graphveil.cli.shared import AttackJobs, Device, GraphName, Root, read_audits, show_table
+from graphveil.cli.shared import AttackJobs, Device, GraphName, Root, read_audits, show_table, warn_if_utility_is_lost
 from graphveil.cli.verbs import app, examples
 
 if TYPE_CHECKING:
@@ -145,6 +145,8 @@ def embed(
     if made.kept_codes is not None:
         new = len(made.z) - made.kept_codes
         _say(f"{made.kept_codes:,} nodes kept their code, and {new:,} new nodes were assigned one")
+    if made.utility is not None:
+        warn_if_utility_is_lost(made.utility, "Train a run on this graph.")
     for sentence in made.unseen:
         _say(sentence)
     audits: dict[Path, Audit] = {}

@@ -11,6 +11,7 @@ from graphveil.cli.console import console
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from graphveil.auditing import Utility
     from graphveil.codes import Certificate
     from graphveil.formats.audit import AuditRecord
     from graphveil.training.score import Score
@@ -97,12 +98,11 @@ def scores_table(title: str, scores: "dict[str, Score]") -> Table:
     return table
 
 
-def warn_if_utility_is_lost(utility: str, score: "Score") -> None:
-    """Print a warning if the embeddings predict the utility no better than chance."""
-    if score.utility <= score.utility_chance:
+def warn_if_utility_is_lost(utility: "Utility", advice: str) -> None:
+    """Print a warning with some advice if the embeddings predict the utility no better than chance."""
+    if utility.is_at_chance:
         console.print(
-            f"warning: the embeddings predict {utility} no better than chance. Raise --tradeoff, or choose a utility"
-            " that the features and links can predict.",
+            f"warning: the embeddings predict {utility.name} no better than chance. {advice}",
             style="bold",
             highlight=False,
             soft_wrap=True,

@@ -62,9 +62,7 @@ def release(
 ) -> Release:
     """Write the codes or embeddings, a card and checksums of an audited run into the folder `out`.
 
-    A run is refused if a secret has no audit, or if its audit says *leaks*, is flagged, or is for other
-    embeddings. For a secret with a limit, the limit decides instead of the verdict *leaks*. It is compared with the
-    certificate or, if the audit has none, with the upper bound over all attacks.
+    `graphveil.release.evidence` has the rule by which a run is refused.
 
     Args:
         run: the folder of a finished run.
