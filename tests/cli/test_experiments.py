@@ -1,9 +1,12 @@
 """`graphveil reproduce` and `graphveil sweep` on few cells: their files, and wrong input."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from graphveil.formats.results import ExperimentsRecord
+from graphveil.formats.store import parse
 from tests.program import CommandLine
 
 
@@ -17,7 +20,10 @@ def test_reproduce_writes_tables_and_does_nothing_twice(tmp_path: Path, graphvei
     assert "codes" in (tmp_path / "report.html").read_text()
     files = {file: file.stat().st_mtime_ns for file in (tmp_path / "cells").glob("*.json")}
     assert len(files) == 5
-    assert graphveil("reproduce", *arguments, "--out", str(tmp_path)).returncode == 0
+    again = graphveil("reproduce", *arguments, "--out", str(tmp_path), "--json")
+    assert again.returncode == 0, again.stderr
+    assert list(parse(json.loads(again.stdout), ExperimentsRecord).experiments) == ["table2"]
+    assert "table2: 5 cells, 5 of them finished before" in again.stderr
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "cells").glob("*.json")} == files
     for wrong, says in (
         (["table9"], "unknown experiment 'table9'"),
