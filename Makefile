@@ -6,7 +6,7 @@ DOCS_READY := .venv/.installed-docs
 # Threads that spin long while they wait are very slow on a machine with other work.
 export GOMP_SPINCOUNT ?= 1000
 
-.PHONY: demo test test-slow coverage lint audit docs results readme bench picture clean
+.PHONY: demo test test-slow coverage lint audit wheel docs results readme bench picture clean
 
 demo: $(READY)  ## protect real Cora, audit what still leaks, and write a report
 	$(BIN)/graphveil demo
@@ -28,6 +28,10 @@ lint: $(READY)
 
 audit: $(READY)  ## ask whether an installed package has a known vulnerability
 	$(BIN)/python -m tools.dependencies
+
+wheel: $(READY)  ## build the wheel and use it outside the repository, with the installed and with the lowest versions
+	$(BIN)/python -m tools.wheel
+	$(BIN)/python -m tools.wheel --lowest
 
 docs: $(DOCS_READY)  ## build/docs: the pages of docs/, the notebooks run, the reference from the docstrings
 	mkdir -p build

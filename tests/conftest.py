@@ -1,6 +1,5 @@
 """What tests of several rooms share: three generated graphs, programs, and a trained run on two tables."""
 
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -13,13 +12,13 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil import cli
-from graphveil.cli.shared import console
+from graphveil.auditing import Audit, audit, classifiers
 from graphveil.data import Split
 from graphveil.data.datasets.catalog import open_graph
-from graphveil.experiments import workers
+from graphveil.experiments import cells, workers
 from graphveil.runs.audit import audit_run
 from graphveil.runs.protect import protect
-from tests.cheap import InThisProcess
+from tests.cheap import InThisProcess, untuned_regression
 from tests.forked import Forks
 from tests.program import Done
 from tests.release.made import READING, SECRETS, drawn, write_tables
@@ -44,6 +43,19 @@ def forked_pool(forks: Forks, monkeypatch: pytest.MonkeyPatch) -> None:
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells run in this process; `experiments/test_workers.py` has cells in real workers."""
     monkeypatch.setattr(workers, "get_reusable_executor", lambda **_: InThisProcess())
+
+
+@pytest.fixture
+def cheap_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells have the quick panel and no map: `experiments/test_reproduce.py` says which of them have the full one."""
+
+    def quick(z: object, graph: Data, split: Split, secret: str, panel: str, *rest: object, **more: object) -> Audit:
+        assert panel in ("quick", "full")
+        return audit(z, graph, split, secret, "quick", *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cells, "audit", quick)
+    monkeypatch.setattr(cells, "draw", lambda *_: None)
+    monkeypatch.setattr(classifiers, "logistic_regression", untuned_regression)
 
 
 @pytest.fixture(scope="session")
@@ -111,7 +123,6 @@ def graphveil(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 
     def call(*arguments: str) -> Done:
         monkeypatch.setattr(sys, "argv", ["graphveil", *arguments])
-        monkeypatch.setattr(console, "_width", int(os.environ["COLUMNS"]))
         with pytest.raises(SystemExit) as left:
             cli.run()
         out, err = capfd.readouterr()

@@ -20,6 +20,7 @@ VERBS = [
     ["export"],
     ["embed"],
     ["grid"],
+    ["tune"],
     ["data", "show"],
     ["report"],
     ["sweep"],

@@ -17,8 +17,13 @@ if TYPE_CHECKING:
     from graphveil.data import GraphSpec, ReadOptions, Split, generate, load, read_graph
     from graphveil.errors import DivergedError, GraphveilError, LeakError
     from graphveil.experiments.candidates import Search
+    from graphveil.experiments.sweep import sweep
     from graphveil.experiments.tune import Tuned, tune
+    from graphveil.release.export import Release, export
     from graphveil.reporting import report
+    from graphveil.runs.embed import Embedded, embed
+    from graphveil.runs.protect import Run
+    from graphveil.runs.verbs import protect
     from graphveil.training.recipes import Adversary, Recipe
     from graphveil.training.score import Score
     from graphveil.veil import Veil, fit_together
@@ -31,6 +36,13 @@ _HOMES = {
     "Finding": "graphveil.auditing",
     "certify": "graphveil.auditing.certify",
     "report": "graphveil.reporting",
+    "protect": "graphveil.runs.verbs",
+    "Run": "graphveil.runs.protect",
+    "embed": "graphveil.runs.embed",
+    "Embedded": "graphveil.runs.embed",
+    "export": "graphveil.release.export",
+    "Release": "graphveil.release.export",
+    "sweep": "graphveil.experiments.sweep",
     "tune": "graphveil.experiments.tune",
     "Tuned": "graphveil.experiments.tune",
     "Search": "graphveil.experiments.candidates",
@@ -54,12 +66,15 @@ __all__ = [
     "Adversary",
     "Audit",
     "DivergedError",
+    "Embedded",
     "Finding",
     "GraphSpec",
     "GraphveilError",
     "LeakError",
     "ReadOptions",
     "Recipe",
+    "Release",
+    "Run",
     "Score",
     "Search",
     "Split",
@@ -67,11 +82,15 @@ __all__ = [
     "Veil",
     "audit",
     "certify",
+    "embed",
+    "export",
     "fit_together",
     "generate",
     "load",
+    "protect",
     "read_graph",
     "report",
+    "sweep",
     "tune",
 ]
 

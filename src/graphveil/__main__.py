@@ -10,7 +10,7 @@ SENTENCE = "graphveil: interrupted before anything was finished; the same comman
 def main() -> None:
     """Run the command line. Slow imports come after the handler of Ctrl-C is installed.
 
-    Once the command line is imported, `cli.shared.exit_on_interrupt` answers Ctrl-C.
+    Once the command line is imported, `cli.console.exit_on_interrupt` answers Ctrl-C.
     """
     try:
         from graphveil.interrupts import exit_at_once, exit_while_importing  # noqa: PLC0415

@@ -1,6 +1,6 @@
 """Handling of Ctrl-C. It reaches every process of a terminal, and only the one that the user started should react.
 
-While a verb runs, `cli.shared.exit_on_interrupt` turns it into a sentence; this module covers imports and workers.
+While a verb runs, `cli.console.exit_on_interrupt` turns it into a sentence; this module covers imports and workers.
 """
 
 import os

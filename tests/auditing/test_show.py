@@ -30,3 +30,15 @@ def test_control_characters_in_class_names_are_escaped() -> None:
     assert "\x1b" not in text
     assert "[bold]" in text
     assert "x" * 60 not in text
+
+
+def test_an_audit_is_short_in_a_console_and_escaped_in_a_notebook() -> None:
+    audit = leak_in_one_group(0)
+    shown = repr(audit)
+    assert shown.startswith(f"Audit({audit.secret.name}: {audit.verdict}; a: accuracy ")
+    assert "\n" not in shown
+    part = replace(audit.partitions[0], names=["<b>", "rest"])
+    page = replace(audit, partitions=[part])._repr_html_()
+    assert page.startswith("<pre>Audit of ")
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page

@@ -1,28 +1,13 @@
 """`graphveil reproduce` and `graphveil sweep` on few cells: their files, and wrong input."""
 
+import json
 from pathlib import Path
 
 import pytest
-from torch_geometric.data import Data
 
-from graphveil.auditing import Audit, audit, classifiers
-from graphveil.data import Split
-from graphveil.experiments import cells
-from tests.cheap import untuned_regression
+from graphveil.formats.results import ExperimentsRecord
+from graphveil.formats.store import parse
 from tests.program import CommandLine
-
-
-@pytest.fixture
-def cheap_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cells have the quick panel and no map: `experiments/test_reproduce.py` says which of them have the full one."""
-
-    def quick(z: object, graph: Data, split: Split, secret: str, panel: str, *rest: object, **more: object) -> Audit:
-        assert panel in ("quick", "full")
-        return audit(z, graph, split, secret, "quick", *rest, **more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(cells, "audit", quick)
-    monkeypatch.setattr(cells, "draw", lambda *_: None)
-    monkeypatch.setattr(classifiers, "logistic_regression", untuned_regression)
 
 
 @pytest.mark.usefixtures("one_process", "cheap_cells")
@@ -35,7 +20,10 @@ def test_reproduce_writes_tables_and_does_nothing_twice(tmp_path: Path, graphvei
     assert "codes" in (tmp_path / "report.html").read_text()
     files = {file: file.stat().st_mtime_ns for file in (tmp_path / "cells").glob("*.json")}
     assert len(files) == 5
-    assert graphveil("reproduce", *arguments, "--out", str(tmp_path)).returncode == 0
+    again = graphveil("reproduce", *arguments, "--out", str(tmp_path), "--json")
+    assert again.returncode == 0, again.stderr
+    assert list(parse(json.loads(again.stdout), ExperimentsRecord).experiments) == ["table2"]
+    assert "table2: 5 cells, 5 of them finished before" in again.stderr
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "cells").glob("*.json")} == files
     for wrong, says in (
         (["table9"], "unknown experiment 'table9'"),

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from torch_geometric.data import Data
 
-from graphveil.cli.opening import OpenedGraph, open_and_show
+from graphveil.cli.opening import open_and_show
 from graphveil.data import ReadOptions
+from graphveil.runs.opening import OpenedGraph
 from tests.data.readers.made import tables
 
 

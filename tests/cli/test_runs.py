@@ -5,12 +5,16 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from graphveil.auditing.attacks import Answers
+from graphveil.auditing.tasks import Task
 from tests.forked import Forks, Shell, processes_of_group
 from tests.program import CommandLine
 
@@ -162,6 +166,7 @@ def test_audit_of_a_run_and_of_a_file(problem: list[str], row: str, tmp_path: Pa
         ([".", "--seed", "3"], "--seed was given with a run folder, which has its own"),
         (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "labels", "--split", "half"], "unknown split"),
         (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "labels", "--out", "z.npy"], "would overwrite"),
+        (["--embeddings", "z.npy", "--resume"], "--resume was given with --embeddings"),
         (["--embeddings", "z.npy"], "--embeddings needs --graph and exactly one --secret"),
         (["--embeddings", "z.npy", "--graph", "nowhere", "--secret", "labels"], "unknown graph 'nowhere'"),
         (["--embeddings", "no.npy", "--graph", "synthetic", "--secret", "labels"], "no.npy is not a file"),
@@ -211,6 +216,28 @@ def test_embeddings_that_have_collapsed_are_flagged(
     written = json.loads((tmp_path / "audit.json").read_text())
     assert written["verdict"] == "flagged"
     assert "collapsed" in [flag["name"] for flag in written["flags"]]
+
+
+def test_an_interrupted_audit_of_a_run_continues(
+    trained: Path, tmp_path: Path, graphveil: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = shutil.copytree(trained, tmp_path / "run")
+    attack, calls = Task._attack, list[str]()
+
+    def interrupted(task: Task, *arguments: Any) -> Answers:
+        calls.append(task.title)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return attack(task, *arguments)
+
+    monkeypatch.setattr(Task, "_attack", interrupted)
+    command = ["audit", str(run), "--secret", "tribe", "--panel", "quick"]
+    done = graphveil(*command)
+    assert done.returncode == 130
+    assert "interrupted; the finished attacks are kept: run the same command with --resume" in done.stderr
+    assert graphveil(*command, "--resume").returncode == 0
+    assert calls[3] == calls[2], "it continues with the attack that was interrupted"
+    assert len(set(calls)) == len(calls) - 1, "and runs no other attack twice"
 
 
 def test_an_interrupted_audit_writes_nothing(forks: Forks, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`graphveil tune`: the table, the sentence, the exit code, and wrong input."""
 
+import json
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +36,15 @@ def test_a_limit_is_met_or_the_exit_code_is_3(limit: str, code: int, tmp_path: P
     assert (tmp_path / "out" / "chosen" / "run.json").exists()
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert ("✓ limit met" if code == 0 else "✗ limit not met") in page
+
+
+@pytest.mark.usefixtures("short")
+def test_the_record_is_printed_even_if_the_limit_is_not_met(tmp_path: Path, graphveil: CommandLine) -> None:
+    few = ["--encoder", "gcn", "--rounds", "12", "--jobs", "1", "--out", str(tmp_path / "out")]
+    done = graphveil("tune", "karate", "--max-leak", "0.3", *few, "--json", "--quiet")
+    assert done.returncode == 3
+    assert json.loads(done.stdout) == json.loads((tmp_path / "out" / "tune.json").read_text())
+    assert done.stderr.startswith("graphveil: The limit is not met")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,16 @@ from graphveil.formats.audit import AuditRecord
 from graphveil.formats.experiment import CellRecord, ExperimentRecord, TableRecord
 from graphveil.formats.record import File
 from graphveil.formats.release import LedgerRecord
+from graphveil.formats.results import (
+    AuditsRecord,
+    EmbedRecord,
+    ExperimentsRecord,
+    GraphRecord,
+    GraphsRecord,
+    GridRecord,
+    ReleaseRecord,
+    ReportRecord,
+)
 from graphveil.formats.run import RunRecord, VeilRecord
 from graphveil.formats.tune import TuneRecord
 
@@ -241,6 +251,47 @@ def tune() -> dict[str, Any]:
     }
 
 
+def nested(content: dict[str, Any]) -> dict[str, Any]:
+    """A file within a printed result."""
+    return {key: value for key, value in content.items() if key != "schema"}
+
+
+def printed() -> dict[type[File], dict[str, Any]]:
+    """What --json prints."""
+    sizes = {"nodes": 34, "links": 78, "features": 34}
+    audits = {"runs/a/audit.json": nested(audit())}
+    secret = {"verdict": "leaks", "attack": "MLP, all", "metric": "accuracy", "value": READ, "chance": 0.3}
+    named = {"name": "karate", **sizes, "classes": 4, "cached": None}
+    target = {"classes": {"a": 20, "b": 10}, "unknown": 4, "columns": {"age": 0.25}}
+    embed: dict[str, Any] = {
+        "folder": "runs/b",
+        "nodes": 8,
+        "known": 6,
+        "kept_codes": 6,
+        "warnings": ["w"],
+        "not_audited": ["n"],
+    }
+    release: dict[str, Any] = {
+        "folder": "release",
+        "files": {"CARD.md": 20},
+        "secrets": {"labels": secret | {"certificate": "c"}},
+    }
+    release |= {"objections": ["o"], "earlier_releases": 1, "together": {"labels": "t"}}
+    experiments = {"folder": "runs/c", "table1": nested(table()), "experiments": {"table2": nested(experiment())}}
+    graph = {"graph": "karate", **sizes, "notes": ["n"], "targets": {"labels": target}}
+    results: dict[type[File], dict[str, Any]] = {
+        AuditsRecord: {"audits": audits},
+        EmbedRecord: embed | {"audits": audits},
+        ReleaseRecord: release,
+        GridRecord: {"file": "z.npy", "columns": 3},
+        ReportRecord: {"file": "report.html"},
+        ExperimentsRecord: experiments,
+        GraphsRecord: {"graphs": [named]},
+        GraphRecord: graph,
+    }
+    return {kind: {"schema": kind.SCHEMA, **content} for kind, content in results.items()}
+
+
 FILES: dict[type[File], dict[str, Any]] = {
     VeilRecord: veil(),
     RunRecord: run(),
@@ -250,5 +301,6 @@ FILES: dict[type[File], dict[str, Any]] = {
     TableRecord: table(),
     LedgerRecord: ledger(),
     TuneRecord: tune(),
+    **printed(),
 }
 """A file of every record; a new record belongs here, and the tests take it up."""

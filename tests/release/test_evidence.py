@@ -6,11 +6,72 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tools.links import ROOT
 
 from graphveil.errors import GraphveilError
 from graphveil.release import release
 from tests.release.made import CODES, best_accuracy, change, limits, tribes
 from tests.release.test_export import LEAKS
+
+FEW = {"name": "too few examples", "sentence": "one class has 12 test examples"}
+COLLAPSED = {"name": "collapsed", "sentence": "every node has the same row"}
+MISSING = "missing"
+RULE: dict[str, list[dict[str, Any] | str]] = {
+    "is missing, or cannot be read": [MISSING, {"chance": "much"}],
+    "is of other embeddings, or of another split": [{"origin": {"embeddings": "x"}}, {"origin": {"split": "x"}}],
+    "is *flagged* for too few examples only": [{"verdict": "flagged", "flags": [FEW]}],
+    "is *flagged* for another reason, or is not of the full panel": [
+        {"verdict": "flagged", "flags": [COLLAPSED]},
+        {"verdict": "flagged", "flags": [FEW, COLLAPSED]},
+        {"origin": {"panel": "quick"}},
+    ],
+    "says *unprotected*": [{"verdict": "unprotected"}],
+    "says *leaks*": [{"verdict": "leaks"}],
+    "says *traces*": [{"verdict": "traces"}],
+    "says *protected*": [{"verdict": "protected"}],
+}
+"""The rows of the rule, each with audits of its kind."""
+
+
+def stated_rule() -> dict[str, list[str]]:
+    """The table of the docs: what happens without a limit, within it and above it."""
+    text = (ROOT / "docs" / "how-to" / "export-with-a-limit.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+    return {row[0]: row[1:] for row in rows[2:]}
+
+
+def test_every_row_of_the_rule_has_a_test() -> None:
+    assert list(stated_rule()) == list(RULE)
+
+
+@pytest.mark.parametrize("certificate", [True, False], ids=["certificate", "interval"])
+@pytest.mark.parametrize(
+    ("row", "audit"),
+    [(row, audit) for row, audits in RULE.items() for audit in audits],
+    ids=lambda value: str(value)[:40],
+)
+def test_a_row_of_the_rule(
+    row: str, audit: dict[str, Any] | str, certificate: bool, coded: Path, tmp_path: Path
+) -> None:
+    file = coded / "audit.json"
+    if not certificate:
+        best = {"value": 0.5, "ci": [0.4, 0.6], "upper": 0.62}
+        change(file, certificate=None, attacks=[], strongest=best, balanced={"value": 0.5, "ci": [0.4, 0.6]})
+    if isinstance(audit, str):
+        file.unlink()
+    else:
+        change(file, **audit)
+    for number, (outcome, words) in enumerate(zip(stated_rule()[row], ([], ["0.8"], ["0.45"]), strict=True)):
+        out = tmp_path / f"release-{number}"
+        if outcome == "exported":
+            assert release(coded, out, max_leak=limits(*words)).objections == ()
+        else:
+            assert outcome == "refused"
+            with pytest.raises(GraphveilError, match="was not exported: "):
+                release(coded, out, max_leak=limits(*words))
+            made = release(coded, out, max_leak=limits(*words), force=True)
+            assert all(objection in (out / "CARD.md").read_text() for objection in made.objections)
+            assert len(made.objections) > 0
 
 
 def test_the_limit_is_compared_with_the_certificate_and_not_with_attacks(coded: Path, tmp_path: Path) -> None:

@@ -2,13 +2,19 @@
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import graphveil as gv
+from graphveil.auditing.attacks import Answers
+from graphveil.auditing.secret import Secret
+from graphveil.auditing.tasks import Task
 from graphveil.errors import GraphveilError
 from graphveil.runs.audit import audit_embeddings_file, audit_run
 from graphveil.runs.folder import CONTROLS, RunFolder
@@ -48,6 +54,62 @@ def test_a_run_of_codes_has_a_certificate_and_no_adversary(tmp_path: Path) -> No
     recorded = RunFolder(tmp_path).record().to_dict()["certificates"]["secret"]
     assert recorded["sentence"] == certificate.sentence
     assert recorded.items() <= written["certificate"].items()
+
+
+ATTACK = Task._attack
+
+
+def note_attacks(monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> list[str]:
+    """The attacks that run from now on, and Ctrl-C before one of them."""
+    done = list[str]()
+
+    def attack(task: Task, secret: Secret, seed: int) -> Answers:
+        if len(done) == stop_after:
+            raise KeyboardInterrupt
+        done.append(task.title)
+        return ATTACK(task, secret, seed)
+
+    monkeypatch.setattr(Task, "_attack", attack)
+    return done
+
+
+def saved(folder: Path) -> tuple[dict[str, Any], bytes]:
+    """The files of an audit; seconds differ from audit to audit, and so does the seal."""
+    record = json.loads((folder / "audit.json").read_text())
+    for attack in (*record["attacks"], *(one for attacks in record["controls"].values() for one in attacks)):
+        attack["seconds"] = 0
+    return record | {"sha256": None}, (folder / "audit.answers.safetensors").read_bytes()
+
+
+def test_an_interrupted_audit_continues_and_gives_the_same_result(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def audit(resume: bool, stop_after: int | None = None) -> list[str]:
+        done = note_attacks(monkeypatch, stop_after)
+        with suppress(KeyboardInterrupt):
+            audit_run(run, attacks="quick", resume=resume)
+        return done
+
+    whole, expected, kept = audit(resume=False), saved(run), RunFolder(run).unfinished_audit
+    assert not kept.exists(), "nothing is left of an audit that has finished"
+    assert audit(resume=False, stop_after=3) == whole[:3]
+    assert len(list(kept.iterdir())) == 3
+    assert audit(resume=True, stop_after=1) == whole[3:4], "it is interrupted once more"
+    assert audit(resume=True) == whole[4:]
+    assert saved(run) == expected
+    assert not kept.exists()
+    audit(resume=False, stop_after=3)
+    assert audit(resume=False) == whole, "without --resume it starts over"
+
+
+def test_kept_answers_of_other_embeddings_are_not_used(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = note_attacks(monkeypatch, stop_after=3)
+    with pytest.raises(KeyboardInterrupt):
+        audit_run(run, attacks="quick")
+    table = pq.read_table(run / "embeddings.parquet")
+    changed = table.set_column(1, "z0", pa.array(-table["z0"].to_numpy()))
+    pq.write_table(changed, run / "embeddings.parquet")
+    again = note_attacks(monkeypatch)
+    audit_run(run, attacks="quick", resume=True)
+    assert again[:3] == first, "these attacks ran again"
 
 
 def test_another_secret_has_no_joint_adversary(run: Path) -> None:

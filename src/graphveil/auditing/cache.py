@@ -1,6 +1,11 @@
-"""A cache of the answers of attacks on controls, which are the same for all embeddings of a graph."""
+"""Answers of attacks in files: on controls, which are the same for all embeddings of a graph, and in unfinished audits.
+
+A file is found by a digest of all that decides the answers, so that a file of other embeddings, of another secret or of
+other attacks is never used.
+"""
 
 import hashlib
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -39,10 +44,16 @@ class AnswerCache:
     Args:
         folder: the folder of the files.
         about: what the answers depend on besides the attack and its rows: graph, split, secret and seed.
+        subjects: what attacks are cached on; None for embeddings and all controls.
     """
 
     folder: Path
     about: str
+    subjects: Collection[str] | None = SHARED
+
+    def covers(self, subject: str) -> bool:
+        """Whether the answers of attacks on a subject are cached."""
+        return self.subjects is None or subject in self.subjects
 
     def read(self, subject: str, attack: Attack, rows: Rows, secret: Secret) -> Answers | None:
         """The answers of an attack; None if there is no usable file."""

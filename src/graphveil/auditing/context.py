@@ -1,5 +1,6 @@
 """The context of an audit: what only the maker of the embeddings knows."""
 
+import math
 from dataclasses import dataclass
 
 
@@ -20,6 +21,11 @@ class Utility:
     chance: float
     examples: int
     unprotected: float | None = None
+
+    @property
+    def is_at_chance(self) -> bool:
+        """Whether the value is not significantly above the chance level (p < 0.05)."""
+        return self.value - self.chance <= 1.96 * math.sqrt(0.25 / max(self.examples, 1))
 
 
 @dataclass(frozen=True)

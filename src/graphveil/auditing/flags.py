@@ -47,7 +47,7 @@ def _utility(audit: "Audit") -> list[Flag]:
     utility = audit.context.utility
     if utility is None:
         return [Flag("utility unknown", "the utility of the embeddings was not given, so they may be noise")]
-    if utility.value - utility.chance > 1.96 * np.sqrt(0.25 / max(utility.examples, 1)):
+    if not utility.is_at_chance:
         return []
     values = f"the utility ({utility.name}) is {utility.value:.1%} at a chance level of {utility.chance:.1%}"
     return [Flag("utility at chance", f"{values}: the embeddings keep nothing")]

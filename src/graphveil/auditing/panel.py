@@ -85,11 +85,8 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is give
         tasks += holding_more(rows, scaled(others["raw features"]), attacked, seed)
     tasks += _on_controls(others, attacked, attacks)
     effort = effort or Effort()
-    cache = None
-    if effort.cache is not None and full:
-        about = f"{digest(graph)}/{split.digest()}/{secret}/{_matched_by(context)}/{seed}"
-        cache = AnswerCache(effort.cache, about)
-    findings, dropped = run(tasks, attacked, seed, effort, cache)
+    about = f"{digest(graph)}/{split.digest()}/{secret}/{_matched_by(context)}/{seed}"
+    findings, dropped = run(tasks, attacked, seed, effort, _cache(effort, about, attacks))
     by_subject: dict[str, list[Finding]] = {}
     for finding in findings:
         by_subject.setdefault(finding.subject, []).append(finding)
@@ -130,6 +127,15 @@ def resolve_secret(name: str, graph: Data, split: Split, seed: int, context: Con
     if not Target.of(name).is_links:
         return node_secret(graph, split, name, seed)
     return link_secret(graph, split, seed, _matched_by(context))
+
+
+def _cache(effort: Effort, about: str, attacks: str | Sequence[Any] | None) -> AnswerCache | None:
+    """The cache of an audit; None for attacks of the caller, whose names do not identify them."""
+    if attacks not in (None, "full", "quick"):
+        return None
+    if effort.unfinished is not None:
+        return AnswerCache(effort.unfinished, f"{about}/{attacks or 'full'}", subjects=None)
+    return None if effort.cache is None or attacks == "quick" else AnswerCache(effort.cache, about)
 
 
 def _matched_by(context: Context) -> str:

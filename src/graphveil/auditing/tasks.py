@@ -1,4 +1,4 @@
-"""Run attacks: each on one thread, several in parallel, within a time budget, with cached answers of controls.
+"""Run attacks: each on one thread, several in parallel, within a time budget, with cached answers.
 
 The processes are joblib's, and not those of `experiments.workers`: attacks share large arrays, which joblib maps into
 memory once; a single job runs in this process, where any attack works; and one failed attack ends the audit.
@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from graphveil.auditing.attacks import Answers, Attack, check_answers
-from graphveil.auditing.cache import SHARED, AnswerCache
+from graphveil.auditing.cache import AnswerCache
 from graphveil.auditing.finding import Finding
 from graphveil.auditing.information import calibrate
 from graphveil.auditing.learners import Rows
@@ -34,6 +34,8 @@ class Effort:
         on_attack: called with (name, done, total) before each attack.
         started: the start of the time budget, by `time.perf_counter`; by default, now.
         cache: a folder for the answers of the panel on controls that are the same for all embeddings of a graph.
+        unfinished: a folder for the answers of all attacks, from which an interrupted audit continues; it replaces
+            `cache`.
     """
 
     jobs: int = 1
@@ -41,6 +43,7 @@ class Effort:
     on_attack: Callable[[str, int, int], None] | None = None
     started: float | None = None
     cache: Path | None = None
+    unfinished: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +109,7 @@ def run(
         secret: the secret that is attacked.
         seed: the seed of all attacks.
         effort: the time budget and the number of processes.
-        cache: the cache for controls that are the same for all embeddings.
+        cache: where answers are cached; None for nowhere.
 
     Returns:
         The findings, and the names of the attacks that the time budget skipped.
@@ -124,7 +127,7 @@ def run(
                 continue
             if effort.on_attack is not None:
                 effort.on_attack(task.title, number, len(tasks))
-            yield delayed(task)(secret, seed, cache if task.subject in SHARED else None)
+            yield delayed(task)(secret, seed, cache if cache is not None and cache.covers(task.subject) else None)
 
     costs = {(task.subject, task.attack.name): task.attack.cost for task in tasks}
     findings: list[Finding] = []

@@ -4,7 +4,8 @@ import sys
 from collections.abc import Iterable
 
 from graphveil.cli import data, demo, experiments, release, report, runs, tune
-from graphveil.cli.shared import app, exit_on_interrupt, fail
+from graphveil.cli.console import exit_on_interrupt, fail
+from graphveil.cli.verbs import app
 from graphveil.errors import OUT_OF_MEMORY, GraphveilError, is_out_of_memory
 
 __all__ = ["app", "data", "demo", "experiments", "release", "report", "run", "runs", "tune"]

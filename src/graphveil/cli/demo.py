@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphveil.cli.shared import app, caution, console, report_results, scores_table
+from graphveil.cli.console import console
+from graphveil.cli.shared import caution, print_audits, report_results, scores_table
+from graphveil.cli.verbs import app
 
 if TYPE_CHECKING:
     from graphveil.training.score import Score
@@ -49,3 +51,4 @@ def demo(
     console.print(result)
     result.save(out / "audit.json")
     report_results(out / "audit.json", out / "report.html")
+    print_audits([out / "audit.json"])

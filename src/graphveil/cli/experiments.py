@@ -1,13 +1,12 @@
 """`graphveil reproduce` and `graphveil sweep`: many runs, each audited."""
 
-import json
 import os
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphveil.cli.console import console, exit_on_interrupt, fail
 from graphveil.cli.graph_options import takes_graph
 from graphveil.cli.opening import open_and_show
 from graphveil.cli.shared import (
@@ -17,22 +16,20 @@ from graphveil.cli.shared import (
     SecretNames,
     Split,
     UtilityName,
-    app,
-    console,
-    examples,
-    exit_on_interrupt,
-    fail,
     report_results,
     show_table,
 )
+from graphveil.cli.verbs import app, examples
 from graphveil.errors import GraphveilError
-from graphveil.target import Target
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from graphveil.data.origin import ReadOptions
     from graphveil.experiments.reproduce import Selection
     from graphveil.experiments.spec import Experiment
     from graphveil.experiments.tables import Row
+    from graphveil.formats.results import ExperimentsRecord
 
 Jobs = Annotated[
     int | None,
@@ -104,6 +101,7 @@ def reproduce(
         write_text(out / "findings.md", text)
         if results is not None:
             put_between_marks(results, text)
+    console.result(experiments_record(out, chosen, table1=what in ("table1", "all")))
     exit_if_failed(failures)
 
 
@@ -138,10 +136,9 @@ def sweep(
 
     Several secrets are hidden at once. Each of them has its own audit, table and curves.
     """
-    from graphveil.data import check_targets, digest
-    from graphveil.data.splits.split import draw_split
     from graphveil.experiments import spec
     from graphveil.experiments.reproduce import Selection, check_folder
+    from graphveil.experiments.sweep import on_graph
     from graphveil.formats.experiment import SWEEP
 
     secrets = secret or ["labels"]
@@ -152,15 +149,10 @@ def sweep(
     experiment_on(graph, split or "paper")  # check the settings before the graph is read
     check_folder(out)
     opened = open_and_show(graph, reading, None, (utility, *secrets), secrets)
-    kind = split or opened.default_split
-    experiment = experiment_on(opened.title, kind)
-    if opened.reading is not None:
-        source = spec.Source(opened.name, json.dumps(asdict(opened.reading)), digest(opened.graph))
-        experiment = replace(experiment, source=source)
-    check_targets(opened.graph, utility, secrets)  # before any worker starts
-    draw_split(kind, opened.graph, 0, Target.of(utility).message_edges, (utility, *secrets))
+    experiment = on_graph(experiment_on(opened.title, split or opened.default_split), opened)
     selection = Selection(seeds=seeds, rounds=rounds)
     _, failures = run_experiments({SWEEP: experiment}, selection, out, jobs, device, reaudit)
+    console.result(experiments_record(out, [SWEEP]))
     exit_if_failed(failures)
 
 
@@ -182,10 +174,9 @@ def run_experiments(
         if (sentence := missing_extra(experiment.peers)) is not None:
             console.print(f"{name}: {sentence}", markup=False)
         how_to_continue = f"run the same command again to continue in {out}."
-        with exit_on_interrupt(how_to_continue), show_cells(console, name) as on_done:
-            rows, failed = run_experiment(
-                name, experiment, selection, out, jobs or os.cpu_count() or 1, device, on_done, reaudit
-            )
+        processes = jobs or os.cpu_count() or 1
+        with exit_on_interrupt(how_to_continue), show_cells(console, name, "cell", processes) as on_done:
+            rows, failed = run_experiment(name, experiment, selection, out, processes, device, on_done, reaudit)
         tables[name] = rows
         show_table(experiment.title, *brief(rows))
         for cell, fault in failed:
@@ -193,6 +184,16 @@ def run_experiments(
         failures += len(failed)
     report_results(out, out / "report.html")
     return tables, failures
+
+
+def experiments_record(out: Path, names: "Iterable[str]", table1: bool = False) -> "ExperimentsRecord":
+    """The result as JSON: the content of the files of experiments."""
+    from graphveil.formats.experiment import ExperimentRecord, TableRecord
+    from graphveil.formats.results import ExperimentsRecord
+    from graphveil.formats.store import read
+
+    experiments = {name: read(out / f"{name}.json", ExperimentRecord) for name in names}
+    return ExperimentsRecord(str(out), read(out / "table1.json", TableRecord) if table1 else None, experiments)
 
 
 def exit_if_failed(failures: int) -> None:

@@ -1,6 +1,5 @@
 """The options that say how to read a graph, which every verb with a graph has, and the notes about what was read."""
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from graphveil.cli.parameters import with_parameters
 from graphveil.errors import GraphveilError
 
 if TYPE_CHECKING:
@@ -50,23 +50,16 @@ def takes_graph(verb: Callable[..., None]) -> Callable[..., None]:
     """
     own = inspect.signature(verb).parameters
 
-    @functools.wraps(verb)
-    def with_options(*args: Any, **keywords: Any) -> None:
+    def with_options(**values: Any) -> None:
         from graphveil.data import ReadOptions
 
-        values = {name: keywords.pop(name) for name in _OPTIONS}
-        fields = _fields({name: value for name, value in values.items() if value not in (None, [])})
+        read = {name: values.pop(name) for name in _OPTIONS}
+        fields = _fields({name: value for name, value in read.items() if value not in (None, [])})
         read_options = {"reading": ReadOptions(**fields)} if "reading" in own else {"overrides": fields}
-        verb(*args, **keywords, **read_options)
+        verb(**values, **read_options)
 
-    kept = [own[name] for name in own if name not in ("reading", "overrides")]
-    added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-        for name, annotation in _OPTIONS.items()
-    ]
-    with_options.__signature__ = inspect.Signature([*kept, *added])  # type: ignore[attr-defined]
-    with_options.__annotations__ = {part.name: part.annotation for part in (*kept, *added)}
-    return with_options
+    added = {name: (annotation, None) for name, annotation in _OPTIONS.items()}
+    return with_parameters(verb, with_options, added, replaced=("reading", "overrides"))
 
 
 def show_notes(console: Console, graph: "Data") -> None:

@@ -6,21 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphveil.cli.console import console, exit_on_interrupt
 from graphveil.cli.graph_options import takes_graph
-from graphveil.cli.shared import (
-    AttackJobs,
-    Device,
-    GraphName,
-    Root,
-    app,
-    console,
-    examples,
-    exit_on_interrupt,
-    show_table,
-)
+from graphveil.cli.shared import AttackJobs, Device, GraphName, Root, read_audits, show_table, warn_if_utility_is_lost
+from graphveil.cli.verbs import app, examples
 
 if TYPE_CHECKING:
+    from graphveil.auditing import Audit
+    from graphveil.formats.results import ReleasedSecret, ReleaseRecord
     from graphveil.release import Audited, Release
+    from graphveil.runs.embed import Embedded
 
 RunFolder = Annotated[Path, typer.Argument(help="The folder of a finished run.")]
 
@@ -94,6 +89,7 @@ def export(
             what = "traces of" if audit.verdict == "traces" else "more than traces of"
             _say(f"the embeddings reveal {what} {secret}: {'; '.join(audit.reasons)}", style="bold")
     _say(f"read the card before you share the release: {made.folder / 'CARD.md'}")
+    console.result(_release_record(made))
 
 
 @app.command(epilog="Example:  graphveil grid z.npy --out z.grid.npy")
@@ -107,11 +103,13 @@ def grid(
 
     The files of `protect` and `export` are on a grid or discrete already. Audit and share the rounded file.
     """
+    from graphveil.formats.results import GridRecord
     from graphveil.release.rounding import round_file
 
     with exit_on_interrupt("nothing was written."), console.status(f"Rounding {file} ..."):
         columns = round_file(file, out)
     _say(f"rounded {columns:,} columns to a grid in {out}; audit this file, and share only this file")
+    console.result(GridRecord(str(out), columns))
 
 
 @app.command(epilog="Example:  graphveil embed runs/a newer/ --out runs/a-newer")
@@ -133,10 +131,8 @@ def embed(
 
     The audit tests the attacks on nodes and links that the encoder was not trained on.
     """
-    from graphveil.auditing import Effort
     from graphveil.errors import unknown
-    from graphveil.progress import show_attacks
-    from graphveil.runs.audit import audit_run
+    from graphveil.formats.results import EmbedRecord
     from graphveil.runs.embed import embed as embed_graph
 
     if panel not in ("full", "quick"):
@@ -149,17 +145,69 @@ def embed(
     if made.kept_codes is not None:
         new = len(made.z) - made.kept_codes
         _say(f"{made.kept_codes:,} nodes kept their code, and {new:,} new nodes were assigned one")
+    if made.utility is not None:
+        warn_if_utility_is_lost(made.utility, "Train a run on this graph.")
     for sentence in made.unseen:
         _say(sentence)
-    if not audit or not made.secrets:
+    audits: dict[Path, Audit] = {}
+    if audit and made.secrets:
+        audits = _audit_embedded(made, panel, jobs, root)
+    else:
         _say(f"the embeddings were not audited; to audit them: graphveil audit {out}")
-        return
-    with exit_on_interrupt(f"the embeddings in {out} were not audited."), show_attacks(console) as on_attack:
+    console.result(
+        EmbedRecord(
+            folder=str(out),
+            nodes=len(made.z),
+            known=made.known,
+            kept_codes=made.kept_codes,
+            warnings=made.warnings,
+            not_audited=made.unseen,
+            audits=read_audits(audits),
+        )
+    )
+
+
+def _audit_embedded(made: "Embedded", panel: str, jobs: int | None, root: Path | None) -> "dict[Path, Audit]":
+    """Audit the embeddings of another graph, and print the audits."""
+    from graphveil.auditing import Effort
+    from graphveil.progress import show_attacks
+    from graphveil.runs.audit import audit_run
+
+    out = made.folder
+    left = f"to continue the audit: graphveil audit {out} --resume"
+    with exit_on_interrupt(left), show_attacks(console) as on_attack:
         effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), on_attack=on_attack)
         audits = audit_run(out, made.secrets, panel, root, effort=effort)
     for file, result in audits.items():
         console.print(result)
         _say(f"written to {file}")
+    return audits
+
+
+def _release_record(made: "Release") -> "ReleaseRecord":
+    from graphveil.formats.results import ReleaseRecord
+
+    return ReleaseRecord(
+        folder=str(made.folder),
+        files=made.files,
+        secrets={secret: None if audit is None else _released_secret(audit) for secret, audit in made.audits.items()},
+        objections=made.objections,
+        earlier_releases=0 if made.joint is None else made.joint.releases,
+        together={} if made.joint is None else {name: one.sentence for name, one in made.joint.certificates.items()},
+    )
+
+
+def _released_secret(audit: "Audited") -> "ReleasedSecret":
+    from graphveil.formats.results import ReleasedSecret
+
+    return ReleasedSecret(
+        verdict=audit.verdict,
+        attack=audit.attack,
+        metric=audit.metric,
+        value=audit.interval,
+        chance=audit.chance,
+        certificate=None if audit.certificate is None else audit.certificate.sentence,
+    )
 
 
 def _print_certificates(made: "Release") -> None:

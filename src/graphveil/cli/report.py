@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-from graphveil.cli.shared import app, examples, report_results
+from graphveil.cli.console import console
+from graphveil.cli.shared import report_results
+from graphveil.cli.verbs import app, examples
 
 
 @app.command(epilog=examples("graphveil report runs/a", "graphveil report runs/tuned --out tuned.html"))
@@ -24,4 +26,8 @@ def report(
     The maps show the secrets of up to 300 test nodes or pairs, and how many nodes of each class have each code: share
     the page only with people who may see the secrets.
     """
-    report_results(source, out or (source if source.is_dir() else source.parent) / "report.html")
+    from graphveil.formats.results import ReportRecord
+
+    page = out or (source if source.is_dir() else source.parent) / "report.html"
+    report_results(source, page)
+    console.result(ReportRecord(str(page)))

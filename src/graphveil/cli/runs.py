@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphveil.cli.console import console, exit_on_interrupt
 from graphveil.cli.graph_options import takes_graph
 from graphveil.cli.opening import open_and_show
 from graphveil.cli.shared import (
@@ -17,17 +18,14 @@ from graphveil.cli.shared import (
     Root,
     SecretNames,
     UtilityName,
-    app,
     caution,
-    console,
-    examples,
-    exit_on_interrupt,
+    print_audits,
     scores_table,
     show_certificates,
     warn_if_utility_is_lost,
 )
+from graphveil.cli.verbs import app, examples
 from graphveil.errors import GraphveilError
-from graphveil.target import Target
 
 if TYPE_CHECKING:
     from graphveil.data.origin import ReadOptions
@@ -98,10 +96,10 @@ def protect(
 
     A run that was interrupted or killed continues with --resume, and gives the same result as an uninterrupted one.
     """
-    from graphveil.data.splits.split import draw_split
+    from graphveil.formats.run import read_run
     from graphveil.progress import show_rounds
     from graphveil.runs.folder import RunFolder
-    from graphveil.runs.protect import protect as run_protect
+    from graphveil.runs.verbs import protect_opened
     from graphveil.training.recipes import Adversary, default_recipe
     from graphveil.veil import Veil
 
@@ -121,21 +119,21 @@ def protect(
     )
     veil.check_settings()
     opened = open_and_show(graph, reading, root, (utility, *secrets), secrets)
-    edges, kind = message_edges or Target.of(utility).message_edges, split or opened.default_split
-    parts = draw_split(kind, opened.graph, seed, edges, (utility, *secrets))
+    kind = split or opened.default_split
     how_to_resume = f"run the same command with --resume to continue in {out}."
     with exit_on_interrupt(how_to_resume, folder=out), show_rounds(console, opened.title) as on_round:
-        source = opened.source | {"split": kind}
-        run = run_protect(veil, opened.graph, parts, out, resume=resume, on_round=on_round, source=source)
+        run = protect_opened(veil, opened, out, kind, message_edges, on_round, resume=resume)
     title = f"{opened.title}: {utility} kept, {' and '.join(secrets)} hidden"
     console.print(scores_table(title, {f"tradeoff {tradeoff:g}": run.score}))
     show_certificates(run.certificates)
-    warn_if_utility_is_lost(utility, run.score)
+    advice = "Raise --tradeoff, or choose a utility that the features and links can predict."
+    warn_if_utility_is_lost(run.utility, advice)
     console.print(
         f"{len(veil.history_)} rounds in {run.seconds:.1f} s; files in {out}", highlight=False, soft_wrap=True
     )
     caution(run.score, f"To measure other attacks: graphveil audit {out}")
     track(mlflow, out)
+    console.result(read_run(out))
 
 
 @app.command(
@@ -189,6 +187,9 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(help="With --embeddings: the file to write (default: audit.json).")
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted audit of a run with the attacks that it lacks.")
+    ] = False,
     mlflow: MlFlow = None,
 ) -> None:
     """Run a panel of attacks on embeddings, and report how well the strongest predicts the secret.
@@ -197,12 +198,16 @@ def audit(
     Results are from the test part.
 
     Writes audit.json and, beside it, the predictions of every attack, into the run folder or to --out.
+
+    An audit of a run that was interrupted or killed continues with --resume, and gives the same result as an
+    uninterrupted one.
     """
     from graphveil.auditing import Effort
     from graphveil.data.origin import ReadOptions
     from graphveil.data.splits.split import draw_split, targets_of
     from graphveil.progress import show_attacks
     from graphveil.runs.audit import audit_embeddings_file, audit_run
+    from graphveil.runs.folder import RunFolder
     from graphveil.runs.graphs import Source, with_columns
 
     only_embeddings = {"--graph": graph, "--split": split, "--seed": seed, "--out": out}
@@ -215,13 +220,18 @@ def audit(
             f"{misplaced[0]} was given with a run folder, which has its own graph options: use it only with"
             " --embeddings."
         )
-    if embeddings is not None and mlflow is not None:
-        raise GraphveilError("--mlflow was given with --embeddings: use it only with the folder of a run.")
+    for name, value in {"--mlflow": mlflow, "--resume": resume or None}.items():
+        if embeddings is not None and value is not None:
+            raise GraphveilError(f"{name} was given with --embeddings: use it only with the folder of a run.")
     check_tracking(mlflow)
-    with exit_on_interrupt("no audit was written."), show_attacks(console) as on_attack:
+    left = "no audit was written."
+    if run is not None:
+        left = f"the finished attacks are kept: run the same command with --resume to continue in {run}."
+    kept = None if run is None else RunFolder(run).unfinished_audit
+    with exit_on_interrupt(left, folder=kept), show_attacks(console) as on_attack:
         effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), time_budget, on_attack)
         if run is not None:
-            audits = audit_run(run, secret or (), panel, root, controls, effort, reading.bins, by or ())
+            audits = audit_run(run, secret or (), panel, root, controls, effort, reading.bins, by or (), resume=resume)
         else:
             assert embeddings is not None
             if graph is None or secret is None or len(secret) != 1:
@@ -246,6 +256,7 @@ def audit(
         console.print(f"written to {file}", highlight=False, soft_wrap=True, markup=False)
     if run is not None:
         track(mlflow, run)
+    print_audits(audits)
 
 
 def check_tracking(address: str | None) -> None:

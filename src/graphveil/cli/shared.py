@@ -1,77 +1,20 @@
-"""What the verbs share: the application, options, error messages and tables."""
+"""What several verbs share: types of options, tables and sentences."""
 
-import logging
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.status import Status
 from rich.table import Column, Table
-from rich.text import Text
-from typer.core import TyperGroup
 
-from graphveil import __version__
-from graphveil.errors import printable, shortened
+from graphveil.cli.console import console
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from graphveil.auditing import Utility
     from graphveil.codes import Certificate
+    from graphveil.formats.audit import AuditRecord
     from graphveil.training.score import Score
-
-
-class OrderedGroup(TyperGroup):
-    """Lists the verbs in the order of use, and turns Ctrl-C into one sentence."""
-
-    def make_context(self, *args: Any, **options: Any) -> Any:
-        """Parse the command line."""
-        with exit_on_interrupt():
-            return super().make_context(*args, **options)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a verb. Verbs that can be continued have their own sentence."""
-        with exit_on_interrupt():
-            return super().invoke(ctx)
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the verbs in the order of use."""
-        first = ("demo", "data", "protect", "audit", "report", "export", "embed", "grid", "tune", "sweep", "reproduce")
-        return sorted(super().list_commands(ctx), key=lambda name: first.index(name) if name in first else len(first))
-
-
-app = typer.Typer(
-    name="graphveil",
-    cls=OrderedGroup,
-    epilog="Start with:  graphveil demo",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def examples(*commands: str) -> str:
-    """The end of the help of a verb: examples, one on a line."""
-    return "\n\n".join(["Examples:", *commands])
-
-
-class PlainConsole(Console):
-    """Prints every text literally: names of files, columns and classes are neither markup nor control characters."""
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        """Render a text of a sentence, a table or a title."""
-        plain = "\n".join(map(printable, text.split("\n")))
-        return super().render_str(plain, **options | {"markup": False, "emoji": False})
-
-    def status(self, status: Any, **options: Any) -> Status:
-        """Show a line while something runs."""
-        return super().status(Text(printable(status)), **options)
-
-
-console = PlainConsole()
 
 GraphName = Annotated[str, typer.Argument(help="A name (see `graphveil data list`), a file or a folder.")]
 UtilityName = Annotated[str, typer.Option(help="What to keep: links, labels or a node attribute.")]
@@ -96,46 +39,6 @@ AttackJobs = Annotated[
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")]
 
 
-@contextmanager
-def exit_on_interrupt(outcome: str | None = None, folder: Path | None = None) -> Iterator[None]:
-    """On Ctrl-C, print a sentence and exit with code 130.
-
-    Args:
-        outcome: What is left, and what to do; None if nothing is and the command starts over.
-        folder: Where something is left; there is nothing if it does not exist.
-    """
-    try:
-        yield
-    except KeyboardInterrupt:
-        if outcome is None or (folder is not None and not folder.exists()):
-            fail("interrupted before anything was finished; the same command starts over.", code=130)
-        fail(f"interrupted; {outcome}", code=130)
-
-
-def fail(sentence: str, code: int = 2) -> NoReturn:
-    """Print a sentence on stderr, shortened if it is too long, and exit."""
-    PlainConsole(stderr=True, soft_wrap=True).print("graphveil:", printable(shortened(sentence)), highlight=False)
-    sys.exit(code)
-
-
-def _version(requested: bool) -> None:
-    if requested:
-        console.print(f"graphveil {__version__}", highlight=False)
-        raise typer.Exit
-
-
-@app.callback()
-def main(
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")
-    ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Print what is downloaded and read.")] = False,
-) -> None:
-    """Train node embeddings that keep one task and hide another, and audit what they leak."""
-    del version  # its callback has printed it
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(message)s")
-
-
 def report_results(source: Path, out: Path) -> None:
     """Write a report and print its path."""
     from graphveil.reporting import report as write_report
@@ -143,6 +46,21 @@ def report_results(source: Path, out: Path) -> None:
     with console.status("Writing the report ..."):
         write_report(source, out)
     console.print(f"report written to {out}", highlight=False, soft_wrap=True)
+
+
+def print_audits(files: "Iterable[Path]") -> None:
+    """Print audits as the result of the verb, if JSON was requested."""
+    from graphveil.formats.results import AuditsRecord
+
+    console.result(AuditsRecord(read_audits(files)))
+
+
+def read_audits(files: "Iterable[Path]") -> "dict[str, AuditRecord]":
+    """Read audit.json files, by their paths."""
+    from graphveil.formats.audit import AuditRecord
+    from graphveil.formats.store import read
+
+    return {str(file): read(file, AuditRecord) for file in files}
 
 
 def show_table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[str]]") -> None:
@@ -180,12 +98,11 @@ def scores_table(title: str, scores: "dict[str, Score]") -> Table:
     return table
 
 
-def warn_if_utility_is_lost(utility: str, score: "Score") -> None:
-    """Print a warning if the embeddings predict the utility no better than chance."""
-    if score.utility <= score.utility_chance:
+def warn_if_utility_is_lost(utility: "Utility", advice: str) -> None:
+    """Print a warning with some advice if the embeddings predict the utility no better than chance."""
+    if utility.is_at_chance:
         console.print(
-            f"warning: the embeddings predict {utility} no better than chance. Raise --tradeoff, or choose a utility"
-            " that the features and links can predict.",
+            f"warning: the embeddings predict {utility.name} no better than chance. {advice}",
             style="bold",
             highlight=False,
             soft_wrap=True,

@@ -7,23 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphveil.cli.console import console, exit_on_interrupt, fail
 from graphveil.cli.experiments import Jobs, Rounds
 from graphveil.cli.graph_options import takes_graph
 from graphveil.cli.opening import open_and_show
-from graphveil.cli.shared import (
-    Device,
-    GraphName,
-    SecretNames,
-    Split,
-    UtilityName,
-    app,
-    console,
-    examples,
-    exit_on_interrupt,
-    fail,
-    report_results,
-    show_table,
-)
+from graphveil.cli.shared import Device, GraphName, SecretNames, Split, UtilityName, report_results, show_table
+from graphveil.cli.verbs import app, examples
 
 if TYPE_CHECKING:
     from graphveil.data.origin import ReadOptions
@@ -79,7 +68,9 @@ def tune(
     """
     from graphveil.auditing import Effort
     from graphveil.experiments.candidates import ENCODERS, Search, Task
-    from graphveil.experiments.tune import find, judge
+    from graphveil.experiments.tune import FILE, find, judge
+    from graphveil.formats.store import read
+    from graphveil.formats.tune import TuneRecord
     from graphveil.progress import show_attacks, show_cells
 
     secrets, cores = tuple(secret or ["labels"]), jobs or os.cpu_count() or 1
@@ -89,12 +80,13 @@ def tune(
     search = replace(search, reading=opened.reading, split=split or opened.default_split)
     task = Task.of(opened.name, utility, secrets, max_leak, min_utility, search)
     again = f"run the same command again to continue in {out}."
-    with exit_on_interrupt(again), show_cells(console, "candidates") as on_done:
+    with exit_on_interrupt(again), show_cells(console, "search", "candidate", cores) as on_done:
         points = find(task, out, on_done)
     with exit_on_interrupt(again), show_attacks(console) as on_attack:
         result = judge(task, out, points, Effort(min(cores, 8), on_attack=on_attack))
     _show(result, opened.title, utility)
     report_results(out, out / "report.html")
+    console.result(read(out / FILE, TuneRecord))
     if not result.met:
         fail(result.sentence, code=NOT_MET)
     console.print(result.sentence, highlight=False, soft_wrap=True)

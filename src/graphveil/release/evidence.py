@@ -1,6 +1,9 @@
 """Read a run's record, embeddings and audits, and collect the objections to their release.
 
 An objection is one sentence. The card of a forced release lists it, so it names secrets and never a path.
+
+The rule is the table in docs/how-to/export-with-a-limit.md, and `tests/release/test_evidence.py` has a test for each of
+its rows.
 """
 
 import math
@@ -125,7 +128,7 @@ class Audited:
 
     Args:
         secret: the name of the secret.
-        verdict: *protected*, *leaks* or *flagged*.
+        verdict: *protected*, *traces*, *leaks*, *unprotected* or *flagged*.
         attack: the name of the strongest attack.
         metric: "accuracy" or "AUC".
         interval: the value of the strongest attack, and its 95 % interval.

@@ -11,7 +11,7 @@ cannot exist; an entry without a release may, if the renaming fails.
 import secrets
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,9 +62,7 @@ def release(
 ) -> Release:
     """Write the codes or embeddings, a card and checksums of an audited run into the folder `out`.
 
-    A run is refused if a secret has no audit, or if its audit says *leaks*, is flagged, or is for other
-    embeddings. For a secret with a limit, the limit decides instead of the verdict *leaks*. It is compared with the
-    certificate or, if the audit has none, with the upper bound over all attacks.
+    `graphveil.release.evidence` has the rule by which a run is refused.
 
     Args:
         run: the folder of a finished run.
@@ -97,6 +95,40 @@ def release(
         if evidence.codes is not None:
             record_release(run, evidence.codes, evidence.record, list(files), pseudonymous=key is not None)
     return Release(out, files, dict(evidence.audits), tuple(evidence.objections), evidence.joint)
+
+
+def export(
+    run: str | Path,
+    out: str | Path,
+    formats: str | Sequence[str] | None = None,
+    pseudonyms: str | Path | None = None,
+    max_leak: float | Mapping[str, float] | None = None,
+    force: bool = False,
+    released_before: Sequence[str | Path] = (),
+    root: str | Path | None = None,
+) -> Release:
+    """Write a release of an audited run: codes or embeddings, a card and checksums, and nothing else.
+
+    Args:
+        run: the folder of a finished run.
+        out: a folder that does not exist yet or is empty.
+        formats: one or more of "codes", "parquet", "npy", "safetensors", "word2vec" and "projector"; None for "codes"
+            if the run has codes, else "parquet".
+        pseudonyms: a file with a key; ids are replaced by keyed pseudonyms, and rows are sorted by them.
+        max_leak: the highest attack accuracy or AUC to accept, from 0 to 1, for all secrets or for each by its name.
+        force: export in spite of objections; the card lists them.
+        released_before: folders of other runs whose codes of the same nodes have been released.
+        root: the folder of the graph's raw files, which are read if there are earlier releases.
+
+    Raises:
+        GraphveilError: if the run is refused, or a path, a format or the key is unusable.
+    """
+    limits = max_leak.items() if isinstance(max_leak, Mapping) else () if max_leak is None else ((None, max_leak),)
+    stated = Limits.parsed([str(limit) if name is None else f"{name}={limit}" for name, limit in limits])
+    key_file = None if pseudonyms is None else Path(pseudonyms)
+    names = [formats] if isinstance(formats, str) else formats
+    earlier, raw = [Path(one) for one in released_before], None if root is None else Path(root)
+    return release(Path(run), Path(out), names, key_file, stated, force, earlier, raw)
 
 
 def _check_names(formats: Sequence[str] | None) -> None:

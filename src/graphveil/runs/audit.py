@@ -1,5 +1,6 @@
 """Audit a finished run in its folder, beside other encoders of its kind, or embeddings in any file."""
 
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,8 +33,12 @@ def audit_run(
     effort: Effort | None = None,
     bins: Mapping[str, int] | None = None,
     by: Sequence[str] = (),
+    *,
+    resume: bool = False,
 ) -> dict[Path, Audit]:
     """Audit the run in a folder once for each secret, and write the audits there.
+
+    The answers of finished attacks are kept in the folder until the last audit is written.
 
     Args:
         path: the folder of the run.
@@ -44,12 +49,13 @@ def audit_run(
         effort: how long to try.
         bins: as of `ReadOptions`, for secrets and groups that are not the run's own.
         by: columns of its tables to group the strongest attack's results by.
+        resume: use the answers that an interrupted audit of these embeddings has kept.
 
     Returns:
         The audits by their files.
     """
-    effort = replace(effort or Effort(), started=time.perf_counter())
     folder = RunFolder(path)
+    effort = replace(effort or Effort(), started=time.perf_counter(), unfinished=folder.unfinished_audit)
     record = folder.record()
     config = record.config
     trained_on, split = graph_of(folder, record, root)
@@ -64,6 +70,8 @@ def audit_run(
         resolve_panel(attacks, resolve_secret(name, graph, split, config.seed, context))
     audits = {}
     with folder.edit():
+        if not resume:
+            _remove(folder.unfinished_audit)
         others = Controls()
         features = [name for name in contexts if feature_columns(trained_on, name)]
         if controls and attacks != "quick":
@@ -79,7 +87,16 @@ def audit_run(
             file = folder.audit_file(name, config.secrets)
             audits[file] = audit(z, graph, split, name, attacks, config.seed, own, about, effort, by=by)
             audits[file].save(file)
+        _remove(folder.unfinished_audit)
     return audits
+
+
+def _remove(folder: Path) -> None:
+    """Remove the answers of an unfinished audit, but nothing behind a link."""
+    if folder.is_symlink():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _contexts(record: RunRecord, secrets: Sequence[str], graph: Data, split: Split) -> dict[str, Context]:

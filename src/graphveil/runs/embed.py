@@ -17,14 +17,16 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphveil.auditing import Utility
 from graphveil.data import Split, digest
 from graphveil.data.datasets.catalog import is_named, open_graph
 from graphveil.data.graph import UNKNOWN, node_classes
 from graphveil.data.origin import Encoding, ReadOptions, node_ids, origin_of
-from graphveil.data.readers.tables import are_tables
+from graphveil.data.readers.find import are_tables
 from graphveil.data.summary import differences, summary, unknown_counts
 from graphveil.errors import GraphveilError
 from graphveil.formats.run import RunRecord
+from graphveil.runs.audit import utility_of
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.protect import certify_secrets, plain_certificates
 from graphveil.runs.trained_on import TrainedOn, exclude_trained, too_few
@@ -46,6 +48,7 @@ class Embedded:
         unseen: a sentence for each of the others.
         kept_codes: how many nodes kept the code that they have in the run; None for a run without codes.
         warnings: a sentence for each way in which this graph is unlike the run's.
+        utility: its test value on this graph; None if it cannot be evaluated.
     """
 
     folder: Path
@@ -55,12 +58,13 @@ class Embedded:
     unseen: tuple[str, ...]
     warnings: tuple[str, ...]
     kept_codes: int | None
+    utility: Utility | None
 
 
 def embed(
-    run: Path,
+    run: str | Path,
     graph: str,
-    out: Path,
+    out: str | Path,
     otherwise: Mapping[str, Any] | None = None,
     root: Path | None = None,
     device: str = "auto",
@@ -68,9 +72,17 @@ def embed(
     """Embed `graph` by the encoder of `run`, and write a folder like a run's.
 
     Args:
+        run: the folder of a finished run.
         graph: a name or a path, as of `open_graph`.
+        out: the folder to write.
         otherwise: fields of a `ReadOptions`, for what is to be read otherwise than the run's graph was.
+        root: the folder of the raw files of a named graph.
+        device: "cpu", "cuda" or "auto".
+
+    Returns:
+        The embeddings, and how the graph differs from the run's.
     """
+    run, out = Path(run), Path(out)
     trained, folder = RunFolder(run), RunFolder(out)
     folder.check_free()
     record, veil = trained.record(), trained.veil()
@@ -89,8 +101,12 @@ def embed(
     ]
     parts = _parts(veil, opened, trained_on)
     certificates = {} if parts.split is None else certify_secrets(veil, z, opened, parts.split, parts.secrets)
+    scores = _scores(veil, opened, parts, z)
+    utility = None
+    if parts.split is not None and scores["utility"] is not None:
+        utility = utility_of(veil.utility, scores["utility"], opened, parts.split)
     results = {
-        "scores": _scores(veil, opened, parts, z),
+        "scores": scores,
         "graph": graph if named else str(Path(graph).expanduser().resolve()),
         "reading": None if named else asdict(origin_of(opened).reading),
         "encoding": record.encoding,
@@ -109,7 +125,8 @@ def embed(
     with folder.create():
         folder.check_free()
         folder.write(veil, node_ids(opened), z, trained_on, results)
-    return Embedded(out, z, _known(trained, opened), parts.secrets, parts.unseen, tuple(warnings), kept_codes)
+    known = _known(trained, opened)
+    return Embedded(out, z, known, parts.secrets, parts.unseen, tuple(warnings), kept_codes, utility)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@
 | `trained_links.parquet` | if links are kept or hidden, both ends of the links that were used in training |
 | `audit.json`, `audit.NAME.json` | the audit of the first secret, and of every further secret |
 | `audit.answers.safetensors`, ... | the answers of every attack of that audit |
+| `audit.unfinished/` | only while an audit is unfinished: the answers of its finished attacks |
 | `controls.safetensors` | embeddings of other encoders that an audit compares with |
 | `releases.json`, `releases/` | the codes that have been released; see `graphveil.release.ledger` |
 | `checkpoint.safetensors` | only while the run is unfinished |
@@ -44,6 +45,7 @@ from graphveil.veil import Veil
 
 RECORD, MODEL, EMBEDDINGS, HISTORY = "run.json", "model.safetensors", "embeddings.parquet", "history.parquet"
 CHECKPOINT, LAST_GOOD, CONTROLS = "checkpoint.safetensors", "last_good", "controls.safetensors"
+UNFINISHED_AUDIT = "audit.unfinished"
 NEEDS_RECORD = (EMBEDDINGS, TRAINED_ON, TRAINED_LINKS, HISTORY, MODEL)
 """Files that are removed if a run fails before `run.json` is written."""
 
@@ -80,6 +82,11 @@ class RunFolder:
     def checkpoint(self) -> Path:
         """The file of an unfinished training."""
         return self.path / CHECKPOINT
+
+    @property
+    def unfinished_audit(self) -> Path:
+        """The folder with the answers of an unfinished audit."""
+        return self.path / UNFINISHED_AUDIT
 
     @property
     def last_good(self) -> Path:

@@ -9,12 +9,14 @@ from typing import Any
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphveil.auditing import Utility
 from graphveil.auditing.certify import certificate_of
 from graphveil.codes import Certificate
 from graphveil.data import Split, digest
 from graphveil.data.origin import node_ids, origin_of
 from graphveil.data.summary import summary, unknown_counts
 from graphveil.errors import DivergedError
+from graphveil.runs.audit import utility_of
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.trained_on import TrainedOn
 from graphveil.target import Target
@@ -33,6 +35,7 @@ class Run:
         z: the embeddings, (num_nodes, channels).
         seconds: how long the training took.
         certificates: by secret; None where the embeddings have too many distinct rows for one.
+        utility: the test value of the utility with its chance level.
     """
 
     veil: Veil
@@ -40,6 +43,7 @@ class Run:
     z: Tensor
     seconds: float
     certificates: Mapping[str, Certificate | None]
+    utility: Utility
 
 
 def protect(
@@ -93,7 +97,7 @@ def protect(
         }
         trained_on = TrainedOn.of(graph, split, (veil.utility, *veil.secrets))
         folder.write(veil, node_ids(graph), z, trained_on, results, veil.history_)
-    return Run(veil, score, z, seconds, certificates)
+    return Run(veil, score, z, seconds, certificates, utility_of(veil.utility, score.utility, graph, split))
 
 
 def certify_secrets(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from graphveil import notebook
 from graphveil.models.codes import CodeBook
 from graphveil.training.counts import code_shares, link_scores, pair_scores, rule_accuracy
 from graphveil.training.history import numbered
@@ -66,6 +67,16 @@ class Score:
 
     def __str__(self) -> str:
         return "; ".join([f"utility {self.utility:.2%} {self.utility_metric}", *map(str, self.secrets)])
+
+    def __repr__(self) -> str:
+        return f"Score({self})"
+
+    def _repr_html_(self) -> str:
+        utility = f"{self.utility:.2%} {self.utility_metric} (chance {self.utility_chance:.2%})"
+        secrets = {
+            one.secret: f"{one.value:.2%} {one.metric} (chance {one.chance:.2%}), {one.attack}" for one in self.secrets
+        }
+        return notebook.table("Score on the test part", {"utility": utility} | secrets)
 
 
 def score(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy
 import torch
 import torch_geometric
+from rich.console import Console
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
@@ -30,6 +31,7 @@ from graphveil.models.build import Spec, spec_name
 from graphveil.models.codes import CodeBook, CodeShape, hard_codes
 from graphveil.models.grid import Grid
 from graphveil.models.stack import load_parts
+from graphveil.progress import show_rounds
 from graphveil.target import LINKS
 from graphveil.training.history import Round
 from graphveil.training.inputs import adjacency, features, pick_device, repeatable
@@ -134,6 +136,8 @@ class Veil(Params):
         split: Split,
         checkpoint: Path | None = None,
         on_round: Callable[[Training], None] | None = None,
+        *,
+        progress: bool = False,
     ) -> "Veil":
         """Train, and keep the state with the best score on the validation part.
 
@@ -141,9 +145,21 @@ class Veil(Params):
             graph: the graph to train on.
             split: which nodes and pairs of it play which role.
             checkpoint: a file to save progress to; if it exists, training continues from it.
-            on_round: called after every round, for progress.
+            on_round: called after every round.
+            progress: show progress on stderr.
         """
-        Fitting([self], graph, [split]).run(on_round, checkpoint)
+        fitting = Fitting([self], graph, [split])
+        if not progress:
+            fitting.run(on_round, checkpoint)
+            return self
+        with show_rounds(Console(stderr=True), "training") as show:
+
+            def after_round(training: Training) -> None:
+                show(training)
+                if on_round is not None:
+                    on_round(training)
+
+            fitting.run(after_round, checkpoint)
         return self
 
     def fit_transform(self, graph: Data, split: Split) -> Tensor:

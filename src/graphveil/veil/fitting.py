@@ -8,6 +8,7 @@ links are hidden, the several teachers of a student are runs of one batch, too.
 import copy
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
@@ -22,6 +23,7 @@ from torch_geometric.data import Data
 from graphveil.data import Split, digest
 from graphveil.errors import DivergedError, GraphveilError
 from graphveil.models import ENCODERS, NODE_HEADS
+from graphveil.models.build import spec_name
 from graphveil.models.codes import CodeShape
 from graphveil.models.grid import Grid
 from graphveil.models.stack import is_batched, load_parts, of_run, stack
@@ -41,6 +43,8 @@ from graphveil.veil.modules import build_method, build_modules, check_encoder
 
 if TYPE_CHECKING:
     from graphveil.veil.estimator import Veil
+
+log = logging.getLogger(__name__)
 
 ALGORITHM = 11
 """Increased when the same configuration gives another result; checkpoints of other numbers are refused."""
@@ -141,6 +145,12 @@ class Fitting:
         Raises:
             DivergedError: if the run of a single veil diverged; the veil then has the last good state.
         """
+        first = self.veils[0]
+        log.info(
+            "Training %s on %s nodes: %s kept, %s hidden, trade-off %s, seed %s, at most %s rounds.",
+            *(spec_name(first.encoder), self.graph.x.size(0), first.utility, " and ".join(first.secrets)),
+            *(first.tradeoff, first.seed, first.recipe.rounds),
+        )
         after_round = on_round
         if checkpoint is not None:
             after_round = self._with_checkpoints(checkpoint, on_round)
@@ -151,6 +161,7 @@ class Fitting:
             self._hand_over()  # the last good state
             raise
         self._hand_over()
+        log.info("Trained %s rounds; round %s was selected.", len(first.history_), first.best_round_)
         if len(self.veils) == 1 and (errors := self.diverged(0)):
             raise errors[0]
 

@@ -1,9 +1,9 @@
 """The conventions of scikit-learn for an estimator: parameters that can be read, set, cloned and shown."""
 
-import html
 import inspect
 from typing import Any, Self
 
+from graphveil import notebook
 from graphveil.errors import unknown
 
 
@@ -44,9 +44,7 @@ class Params:
 
     def _repr_html_(self) -> str:
         state = "fitted" if hasattr(self, "modules_") else "not fitted"
-        values = {name: html.escape(str(value)) for name, value in self.get_params().items()}
-        rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in values.items())
-        return f"<table><caption>{type(self).__name__}, {state}</caption>{rows}</table>"
+        return notebook.table(f"{type(self).__name__}, {state}", self.get_params())
 
 
 def _defaults(cls: type) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.data.readers import READERS
-from graphveil.data.readers.tables import PARQUET, TEXT
+from graphveil.data.readers.find import PARQUET, TEXT
 from tests.data.readers.made import SMALL_LINKS, as_ogb, links, small
 
 Writer = Callable[[Data, Path], Any]

@@ -14,8 +14,8 @@ import numpy as np
 from graphveil.data.origin import ReadOptions
 from graphveil.data.readers.arrays import read_arrays
 from graphveil.data.readers.assemble import Contents
+from graphveil.data.readers.find import plain_suffix
 from graphveil.data.readers.safe_open import BAD_ZIP, MAX_BYTES, brief, check_expansion, check_file, unreadable
-from graphveil.data.readers.tables import plain_suffix
 from graphveil.errors import GraphveilError
 
 MAX_MEMBERS = 1000

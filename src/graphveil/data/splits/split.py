@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphveil import notebook
 from graphveil.data.graph import (
     UNKNOWN,
     both_directions,
@@ -86,6 +87,15 @@ class Split:
         nodes = ", ".join(f"{len(getattr(self, f'{part}_nodes')):,} {part}" for part in parts)
         links = ", ".join(f"{getattr(self, f'{part}_links').size(1):,} {part}" for part in parts[:3])
         return f"Split(nodes: {nodes}; links: {links}; messages along {self.message_edges} links)"
+
+    def _repr_html_(self) -> str:
+        names = ("train", "val", "test")
+        rows = {
+            part: f"{len(getattr(self, f'{part}_nodes')):,} nodes, {getattr(self, f'{part}_links').size(1):,} links"
+            for part in names
+        }
+        spare = {"spare": f"{len(self.spare_nodes):,} nodes", "messages": f"along {self.message_edges} links"}
+        return notebook.table(f"Split for {' and '.join(self.targets)}", rows | spare)
 
     @classmethod
     def paper(

@@ -1,0 +1,74 @@
+"""The console of the command line: results on stdout, or as JSON, and errors as one sentence on stderr."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from graphveil.errors import printable, shortened
+
+if TYPE_CHECKING:
+    from graphveil.formats.record import File
+
+
+class PlainConsole(Console):
+    """Prints every text literally: names of files, columns and classes are neither markup nor control characters."""
+
+    as_json = False
+    """Whether the result of the verb is printed as JSON."""
+
+    def start(self, as_json: bool, quiet: bool) -> None:
+        """Set the console up for one verb.
+
+        Args:
+            as_json: print one JSON document on stdout at the end, and all else on stderr.
+            quiet: print nothing but errors and that document.
+        """
+        super().__init__(stderr=as_json, quiet=quiet)
+        self.as_json = as_json
+
+    def result(self, record: "File") -> None:
+        """Print the result of the verb if JSON was requested."""
+        if self.as_json:
+            typer.echo(json.dumps(record.to_dict(), indent=2))  # in ASCII, since stdout may have any encoding
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Render a text of a sentence, a table or a title."""
+        plain = "\n".join(map(printable, text.split("\n")))
+        return super().render_str(plain, **options | {"markup": False, "emoji": False})
+
+    def status(self, status: Any, **options: Any) -> Status:
+        """Show a line while something runs."""
+        return super().status(Text(printable(status)), **options)
+
+
+console = PlainConsole()
+
+
+@contextmanager
+def exit_on_interrupt(outcome: str | None = None, folder: Path | None = None) -> Iterator[None]:
+    """On Ctrl-C, print a sentence and exit with code 130.
+
+    Args:
+        outcome: What is left, and what to do; None if nothing is and the command starts over.
+        folder: Where something is left; there is nothing if it does not exist.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if outcome is None or (folder is not None and not folder.exists()):
+            fail("interrupted before anything was finished; the same command starts over.", code=130)
+        fail(f"interrupted; {outcome}", code=130)
+
+
+def fail(sentence: str, code: int = 2) -> NoReturn:
+    """Print a sentence on stderr, shortened if it is too long, and exit."""
+    PlainConsole(stderr=True, soft_wrap=True).print("graphveil:", printable(shortened(sentence)), highlight=False)
+    sys.exit(code)

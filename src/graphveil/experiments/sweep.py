@@ -1,0 +1,98 @@
+"""`gv.sweep`: train and audit at many trade-offs, on a graph that has a name or lies in files."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from graphveil.data import check_targets, digest
+from graphveil.data.origin import ReadOptions
+from graphveil.data.splits.split import draw_split
+from graphveil.errors import GraphveilError
+from graphveil.experiments import spec
+from graphveil.experiments.reproduce import Selection, check_folder, run_experiment
+from graphveil.experiments.tables import Row
+from graphveil.formats.experiment import SWEEP
+from graphveil.progress import show_cells
+from graphveil.runs.opening import OpenedGraph, open_source
+from graphveil.target import Target
+
+TRADEOFFS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+
+def sweep(  # noqa: PLR0913 - two are required, and each of the others is given by its name
+    graph: str | Path,
+    out: str | Path,
+    utility: str = "links",
+    secret: str | Sequence[str] = "labels",
+    tradeoffs: Sequence[float] = TRADEOFFS,
+    *,
+    encoder: str = "gcn",
+    objective: str = "codes",
+    split: str | None = None,
+    reading: ReadOptions | None = None,
+    seeds: int = 5,
+    jobs: int = 1,
+    device: str = "cpu",
+    rounds: int | None = None,
+    progress: bool = False,
+) -> list[Row]:
+    """Train and audit at many trade-offs, to choose one of them.
+
+    Args:
+        graph: the name of a graph, a file or a folder.
+        out: the folder of cells and tables; a folder with a stopped sweep continues it.
+        utility: the target to keep.
+        secret: the target to hide, or several.
+        tradeoffs: numbers from 0 (only hide) to 1 (only keep).
+        encoder: "gcn", "gat" or "hgcn".
+        objective: how secrets are hidden.
+        split: "paper" or "proportional"; None for the default of the graph.
+        reading: how to read a graph from files.
+        seeds: the number of seeds: 0, 1, ...
+        jobs: the number of processes.
+        device: "cpu", "cuda" or "auto".
+        rounds: the number of rounds for a test run; None for that of the recipe.
+        progress: show progress on stderr.
+
+    Returns:
+        One row for each trade-off and secret, with means over seeds.
+
+    Raises:
+        GraphveilError: if a setting is invalid, or a cell failed; the cells that have finished are kept.
+    """
+    secrets = [secret] if isinstance(secret, str) else list(secret)
+    texts = ",".join(map(str, tradeoffs))
+
+    def experiment_on(title: str, kind: str) -> spec.Experiment:
+        return spec.sweep(title, utility, secrets, encoder, objective, texts, kind)
+
+    experiment_on(str(graph), split or "paper")  # check the settings before the graph is read
+    check_folder(Path(out))
+    opened = open_source(str(graph), reading, targets=(utility, *secrets))
+    experiment = on_graph(experiment_on(opened.title, split or opened.default_split), opened)
+    selection = Selection(seeds=seeds, rounds=rounds)
+    with show_cells(Console(stderr=True, quiet=not progress), SWEEP, "cell", jobs) as on_done:
+        rows, failed = run_experiment(SWEEP, experiment, selection, Path(out), jobs, device, on_done)
+    if failed:
+        cell, fault = failed[0]
+        raise GraphveilError(f"{len(failed)} cells failed, such as {cell}: {fault} Call it again to try these again.")
+    return rows
+
+
+def on_graph(experiment: spec.Experiment, opened: OpenedGraph) -> spec.Experiment:
+    """The experiment with the source of its graph; refused if the graph lacks a target or cannot be split.
+
+    Args:
+        experiment: from `spec.sweep`.
+        opened: its graph.
+    """
+    if opened.reading is not None:
+        source = spec.Source(opened.name, json.dumps(asdict(opened.reading)), digest(opened.graph))
+        experiment = replace(experiment, source=source)
+    utility, secrets = experiment.utility, experiment.secrets
+    check_targets(opened.graph, utility, secrets)  # before any worker starts
+    draw_split(experiment.split, opened.graph, 0, Target.of(utility).message_edges, (utility, *secrets))
+    return experiment
