@@ -50,8 +50,10 @@ readme: $(READY)  ## the results in the README, from the tables of RESULTS.md
 bench: $(READY)  ## docs/benchmark.md: rounds, runs and splits against plain PyG and the lower bound (about 20 minutes)
 	env -u GOMP_SPINCOUNT $(BIN)/python -m benchmarks --out docs
 
-picture: $(READY)  ## the picture in the README
+picture: $(READY)  ## the pictures in the README; the second one needs Chromium
 	$(BIN)/python examples/picture.py docs/before_after.png
+	$(BIN)/graphveil tune cora --max-leak +2 --out runs/tuned
+	chromium --headless --no-sandbox --hide-scrollbars --window-size=1280,1210 --screenshot=docs/page.png runs/tuned/report.html
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
