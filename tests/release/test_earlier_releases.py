@@ -23,7 +23,7 @@ from tests.release.made import CODES, NODES, ROWS, SIGNS, best_accuracy, change,
 def test_two_releases_are_certified_together(coded: Path, other: Path, tmp_path: Path) -> None:
     alone = [json.loads((run / "audit.json").read_text())["certificate"]["accuracy"] for run in (coded, other)]
     assert max(alone) < 0.65
-    made = release(coded, tmp_path / "out", released_before=[other])
+    made = release(coded, tmp_path / "out", max_leak=limits("1"), released_before=[other])
     assert made.joint is not None
     assert (made.joint.releases, made.joint.same_run, made.joint.nodes) == (1, 0, NODES)
     accuracy = made.joint.certificates["tribe"].bounds[0]
@@ -44,16 +44,19 @@ def test_the_limit_is_compared_with_all_releases_together(coded: Path, other: Pa
         GraphveilError, match=r"'tribe' for this release and earlier ones together allows an accuracy of 1\.000, above"
     ):
         release(coded, tmp_path / "joint", max_leak=limits("0.8"), released_before=[other])
-    few = {"name": "too few examples", "sentence": "80"}
-    change(coded / "audit.json", flags=[few])
-    with pytest.raises(GraphveilError, match="too few examples"):
-        release(coded, tmp_path / "joint", max_leak=limits("0.8"), released_before=[other])
+
+
+def test_other_codes_of_the_same_nodes_need_a_limit(coded: Path, other: Path, tmp_path: Path) -> None:
+    """Each release alone is protected, and both together reveal the class of every node."""
+    release(coded, tmp_path / "out")
+    with pytest.raises(GraphveilError, match=r"released before, and 'tribe' has no limit \(--max-leak\)"):
+        release(coded, tmp_path / "joint", released_before=[other])
 
 
 def test_the_ledger_of_another_run_counts_and_not_its_present_codes(coded: Path, other: Path, tmp_path: Path) -> None:
     release(other, tmp_path / "before")
     give_codes(other, CODES)
-    made = release(coded, tmp_path / "out", released_before=[other, other])
+    made = release(coded, tmp_path / "out", max_leak=limits("1"), released_before=[other, other])
     assert made.joint is not None
     assert made.joint.releases == 1
     assert made.joint.certificates["tribe"].bounds[0].value == 1
@@ -62,7 +65,7 @@ def test_the_ledger_of_another_run_counts_and_not_its_present_codes(coded: Path,
 def test_other_codes_of_the_same_run_count_without_being_named(coded: Path, tmp_path: Path) -> None:
     release(coded, tmp_path / "before")
     give_codes(coded, CODES % 2 ^ tribes())
-    made = release(coded, tmp_path / "out")
+    made = release(coded, tmp_path / "out", max_leak=limits("1"))
     assert made.joint is not None
     assert made.joint.same_run == 1
     assert made.joint.certificates["tribe"].bounds[0].value == 1
@@ -82,7 +85,7 @@ def test_nodes_are_matched_by_id_and_others_are_left_out(coded: Path, tables: Pa
     columns = {"id": table["id"], **{f"z{i}": z[:, i] for i in range(3)}}
     pq.write_table(pa.table(columns), half / "embeddings.parquet")
     change(half / "run.json", split_digest="another")
-    made = release(coded, tmp_path / "out", released_before=[half])
+    made = release(coded, tmp_path / "out", max_leak=limits("1"), released_before=[half])
     assert made.joint is not None
     assert made.joint.nodes == NODES // 2
     accuracy = made.joint.certificates["tribe"].bounds[0]

@@ -243,7 +243,9 @@ def gather(run: Path, limits: Limits, released_before: Sequence[Path] = (), root
             objections.append(f"the audit of {secret!r} cannot be read ({reason(error)})")
         together = None if joint is None else joint.certificates.get(secret)
         if audit is not None:
-            objections += _against(audit, sha, record.split_digest, limits.limit(secret), together)
+            objections += _against(audit, sha, record.split_digest, limits.limit(secret))
+        if joint is not None and joint.nodes:
+            objections += _against_both(secret, limits.limit(secret), together)
     return Evidence(record, embeddings, audits, limits, objections, codes, joint)
 
 
@@ -322,7 +324,7 @@ def _earlier(run: Path, codes: NodeCodes | None, released_before: Sequence[Path]
     return list(found.values()), objections
 
 
-def _against(audit: Audited, embeddings: str, split: str, limit: float | None, joint: Certified | None) -> list[str]:
+def _against(audit: Audited, embeddings: str, split: str, limit: float | None) -> list[str]:
     """The objections of one audit to a release.
 
     Args:
@@ -330,14 +332,13 @@ def _against(audit: Audited, embeddings: str, split: str, limit: float | None, j
         embeddings: the digest of the embeddings to release.
         split: the digest of the split of the run.
         limit: the limit for the secret, or None.
-        joint: the certificate of this release together with earlier ones.
     """
     found, name = [], repr(audit.secret)
     if audit.embeddings != embeddings:
         found.append(f"the audit of {name} does not match these embeddings")
     if audit.split != split:
         found.append(f"the audit of {name} does not match this split")
-    beyond = [] if limit is None else _beyond(audit, limit) + _joint_beyond(joint, limit)
+    beyond = [] if limit is None else _beyond(audit, limit)
     overruled = limit is not None and not beyond
     flags = [f"{flag} ({sentence})" for flag, sentence in audit.flags if not (overruled and flag == TOO_FEW)]
     if audit.panel != "full" and "not the full panel" not in [flag for flag, _ in audit.flags]:
@@ -349,6 +350,23 @@ def _against(audit: Audited, embeddings: str, split: str, limit: float | None, j
     if audit.verdict in REFUSED:
         found.append(f"the verdict of the audit of {name} is {audit.verdict}: {_reason(audit)}")
     return found
+
+
+def _against_both(secret: str, limit: float | None, joint: Certified | None) -> list[str]:
+    """The objections to a release of nodes that have been released with other codes.
+
+    An audit covers this release alone, so only a limit and the joint certificate can decide.
+
+    Args:
+        secret: the name of the secret.
+        limit: the limit for the secret, or None.
+        joint: the certificate of this release together with earlier ones, or None.
+    """
+    if joint is None:
+        return [f"nothing limits what this release and earlier ones together reveal about {secret!r}"]
+    if limit is None:
+        return [f"other codes of these nodes have been released before, and {secret!r} has no limit (--max-leak)"]
+    return _joint_beyond(joint, limit)
 
 
 def _reason(audit: Audited) -> str:
@@ -390,9 +408,7 @@ def _beyond(audit: Audited, limit: float) -> list[str]:
     ]
 
 
-def _joint_beyond(joint: Certified | None, limit: float) -> list[str]:
-    if joint is None:
-        return []
+def _joint_beyond(joint: Certified, limit: float) -> list[str]:
     name = f"the certificate of {joint.secret!r} for this release and earlier ones together"
     return [f"{name} allows {_exceeds(bound, limit)}" for bound in joint.above(limit)]
 
