@@ -26,8 +26,10 @@ def test_another_attack_is_a_reason_if_it_is_significant_after_correction(secret
     """With 750 test nodes and 20 attacks, significance starts 5.5 points above chance: 3.02 standard errors of 1.83."""
     chosen = [finding(secret, f"at chance {number}", 0.6, 0.5) for number in range(19)]
     assert len(secret.test.y) == 750
+    controls = {UNPROTECTED: [finding(secret, "a", 0.9, 0.9)]}
     for above, verdict in ((0.045, "protected"), (0.065, "traces")):
-        audit = Audit(secret, [*chosen, finding(secret, "other", 0.5, secret.chance + above)], {}, context=USEFUL)
+        other = finding(secret, "other", 0.5, secret.chance + above)
+        audit = Audit(secret, [*chosen, other], controls, context=USEFUL)
         assert audit.strongest.headline.value == pytest.approx(0.5, abs=1e-3)
         assert audit.verdict == verdict
         accuracy = [sentence for sentence in sentences(audit) if ": accuracy" in sentence]
@@ -39,7 +41,8 @@ def test_another_attack_is_a_reason_if_it_is_significant_after_correction(secret
     ("value", "unprotected", "verdict"),
     [
         (0.5, None, "protected"),
-        (0.545, None, "traces"),  # 9 % of the way from 50 to 100
+        (0.545, None, "flagged"),  # 9 % of the way from 50 to 100, but perhaps more of that to an encoder
+        (0.535, 0.9, "traces"),  # 9 % of the way from 50 to 90
         (0.57, None, "leaks"),
         (0.87, None, "leaks"),
         (0.89, None, "unprotected"),
@@ -62,7 +65,10 @@ def test_the_size_decides_the_grade(large: NodeSecret, value: float, unprotected
 
 def test_more_test_nodes_do_not_turn_traces_into_an_alarm(secret: NodeSecret, large: NodeSecret) -> None:
     """A value 2 points above chance is not significant with 750 nodes; with 20,000 it is, and still called traces."""
-    small, big = (Audit(one, [finding(one, "a", 0.52, 0.52)], {}, context=USEFUL) for one in (secret, large))
+    small, big = (
+        Audit(one, [finding(one, "a", 0.52, 0.52)], {UNPROTECTED: [finding(one, "a", 0.9, 0.9)]}, context=USEFUL)
+        for one in (secret, large)
+    )
     assert (small.verdict, big.verdict) == ("protected", "traces")
 
 

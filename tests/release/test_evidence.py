@@ -1,4 +1,4 @@
-"""What an export is decided by: certificates before intervals."""
+"""The rule of export: certificates decide before intervals, and both before flags."""
 
 import json
 import re
@@ -14,12 +14,17 @@ from tests.release.made import CODES, best_accuracy, change, limits, tribes
 from tests.release.test_export import LEAKS
 
 FEW = {"name": "too few examples", "sentence": "one class has 12 test examples"}
+NO_ENCODER = {"name": "no unprotected encoder", "sentence": "a leak may look like traces"}
 COLLAPSED = {"name": "collapsed", "sentence": "every node has the same row"}
 MISSING = "missing"
 RULE: dict[str, list[dict[str, Any] | str]] = {
     "is missing, or cannot be read": [MISSING, {"chance": "much"}],
     "is of other embeddings, or of another split": [{"origin": {"embeddings": "x"}}, {"origin": {"split": "x"}}],
-    "is *flagged* for too few examples only": [{"verdict": "flagged", "flags": [FEW]}],
+    "is *flagged* only for too few examples, or for the lack of an unprotected encoder": [
+        {"verdict": "flagged", "flags": [FEW]},
+        {"verdict": "flagged", "flags": [NO_ENCODER]},
+        {"verdict": "flagged", "flags": [FEW, NO_ENCODER]},
+    ],
     "is *flagged* for another reason, or is not of the full panel": [
         {"verdict": "flagged", "flags": [COLLAPSED]},
         {"verdict": "flagged", "flags": [FEW, COLLAPSED]},

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphveil.auditing.verdict import TRACES
+from graphveil.auditing.verdict import TRACES, largest_size
 from graphveil.formats.audit import Flag
 from graphveil.target import CHANCE_AUC, METRIC_NAMES
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from graphveil.auditing.result import Audit
 
 TOO_FEW = "too few examples"
-"""The flag that a bound within a stated limit overrules."""
+NO_REFERENCE = "no unprotected encoder"
+OVERRULED = (TOO_FEW, NO_REFERENCE)
+"""The flags that a bound within a stated limit overrules."""
 MAX_HALF_WIDTH = 0.05
 """With a wider interval, there are too few examples for *protected*."""
 MIN_CLASS_EXAMPLES = 30
@@ -27,6 +29,8 @@ def audit_flags(audit: "Audit") -> tuple[Flag, ...]:
     flags += [Flag("possible train/test overlap", sentence) for sentence in audit.context.doubts]
     if audit.dropped:
         flags.append(Flag("attacks skipped", f"the time budget skipped {', '.join(audit.dropped)}"))
+    if audit.unprotected is None and 0 < largest_size(audit) <= TRACES:
+        flags.append(Flag(NO_REFERENCE, "sizes are relative to a perfect attack, so a leak may look like traces"))
     if audit.origin.panel != "full":
         flags.append(Flag("not the full panel", "the audit did not run all attacks"))
     return tuple(flags)

@@ -1,7 +1,8 @@
 """The verdict of an audit: its size decides the grade, and its intervals decide whether there is a leak at all.
 
 The size of a value is the share of the way from its reference (what is possible without the embeddings) to the same
-value of the unprotected encoder. Without that control, the way ends at 1.
+value of the unprotected encoder. Without that control, the way ends at 1. Sizes are then too small, so an audit with
+*traces* is flagged.
 
 | verdict | some value is significantly above its reference | largest size of these |
 |---|---|---|
@@ -39,7 +40,7 @@ one error of 2.5 %."""
 
 def audit_verdict(audit: "Audit") -> Verdict:
     """The verdict of an audit, from its reasons and flags."""
-    size = max((reason.size for reason in audit.reasons), default=0.0)
+    size = largest_size(audit)
     if size > LEAKS:
         return "unprotected"
     if size > TRACES:
@@ -47,6 +48,11 @@ def audit_verdict(audit: "Audit") -> Verdict:
     if audit.flags:
         return "flagged"
     return "traces" if audit.reasons else "protected"
+
+
+def largest_size(audit: "Audit") -> float:
+    """The largest size of the reasons; 0 without any."""
+    return max((reason.size for reason in audit.reasons), default=0.0)
 
 
 def audit_scale(audit: "Audit") -> Scale:

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from graphveil.auditing import Context, Effort, audit
 from graphveil.auditing.cache import REVISION
+from graphveil.auditing.flags import NO_REFERENCE
 from graphveil.auditing.map import draw
 from graphveil.auditing.result import Audit
 from graphveil.codes import Certificate, LinkCertificate
@@ -221,7 +222,7 @@ def summary(found: Audit, joint_rounded: float, history: Curves, drawn: Map | No
         balanced=balanced.balanced.value if balanced else None,
         certificate=_certified(found.certificate),
         with_features=_with_features(found),
-        flags=tuple(flag.name for flag in found.flags if flag.name != "not the full panel"),
+        flags=tuple(flag.name for flag in found.flags if flag.name not in ("not the full panel", NO_REFERENCE)),
         joint_rounded=joint_rounded,
         history=history,
         map=drawn,

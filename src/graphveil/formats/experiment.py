@@ -64,7 +64,7 @@ class CellSecret(Record, frozen=True):
         fresh: the value of the strongest attack.
         fresh_attack: its name.
         attacks: the value of each attack.
-        flags: their names, without "not the full panel".
+        flags: their names, without those that every cell may have: "not the full panel", "no unprotected encoder".
         map: of the first seed only.
     """
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graphveil.auditing.embeddings import check_embeddings, rows_digest
-from graphveil.auditing.flags import TOO_FEW
+from graphveil.auditing.flags import OVERRULED
 from graphveil.auditing.groups import KINDS, MEASURES
 from graphveil.errors import GraphveilError, unknown
 from graphveil.formats import Interval
@@ -340,7 +340,7 @@ def _against(audit: Audited, embeddings: str, split: str, limit: float | None) -
         found.append(f"the audit of {name} does not match this split")
     beyond = [] if limit is None else _beyond(audit, limit)
     overruled = limit is not None and not beyond
-    flags = [f"{flag} ({sentence})" for flag, sentence in audit.flags if not (overruled and flag == TOO_FEW)]
+    flags = [f"{flag} ({sentence})" for flag, sentence in audit.flags if not (overruled and flag in OVERRULED)]
     if audit.panel != "full" and "not the full panel" not in [flag for flag, _ in audit.flags]:
         flags.append("not the full panel")
     if flags:
