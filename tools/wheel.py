@@ -5,6 +5,7 @@ lowest version of each that pyproject.toml allows, except torch, of which there 
 """
 
 import argparse
+import json
 import re
 import subprocess
 import sys
@@ -23,9 +24,19 @@ COMMANDS = (
     "audit run --panel quick",
     "export run --out release --force",
     "report run",
-    "data show karate --json --quiet",
+    "sweep karate --tradeoff 0.5,1 --seeds 1 --rounds 2 --device cpu --quiet --out sweep",
 )
-WRITTEN = ("run/run.json", "run/audit.json", "run/report.html", "release/CARD.md", "release/SHA256SUMS")
+EXPERIMENTS = "from graphveil.experiments.spec import NAMES, load_experiment; [load_experiment(name) for name in NAMES]"
+"""Reads every YAML file of the package."""
+
+WRITTEN = (
+    "sweep/report.html",
+    "run/run.json",
+    "run/audit.json",
+    "run/report.html",
+    "release/CARD.md",
+    "release/SHA256SUMS",
+)
 
 
 def main() -> None:
@@ -80,6 +91,9 @@ def use(python: Path, folder: Path) -> None:
         _run([str(python.with_name("graphveil")), *command.split()], folder)
     missing = [name for name in WRITTEN if not (folder / name).exists()]
     assert not missing, f"not written: {missing}"
+    assert "<script>" in (folder / "sweep" / "report.html").read_text(encoding="utf-8"), "the page has no slider"
+    _run([str(python), "-c", EXPERIMENTS], folder)
+    json.loads(_run([str(python.with_name("graphveil")), "data", "show", "karate", "--json", "--quiet"], folder))
 
 
 def _run(command: Sequence[str], folder: Path, silent: bool = True) -> str:

@@ -97,7 +97,12 @@ def _scikit_learn(seed: int) -> Iterator[Any]:
             SVC(C=loguniform(0.1, 300).rvs(random_state=state), gamma=loguniform(1e-3, 3).rvs(random_state=state)),
             ExtraTreesClassifier(400, min_samples_leaf=leaf, random_state=state),
             RandomForestClassifier(300, min_samples_leaf=leaf, random_state=state),
-            MLPClassifier((width, width), alpha=loguniform(1e-5, 1).rvs(random_state=state), early_stopping=True),
+            MLPClassifier(
+                (width, width),
+                alpha=loguniform(1e-5, 1).rvs(random_state=state),
+                early_stopping=True,
+                random_state=state,
+            ),
             KNeighborsClassifier(neighbours),
             LinearDiscriminantAnalysis(solver="lsqr", shrinkage=float(uniform(0, 1).rvs(random_state=state))),
             QuadraticDiscriminantAnalysis(reg_param=float(uniform(0.01, 0.99).rvs(random_state=state))),
@@ -118,6 +123,7 @@ def _lightgbm(seed: int) -> Iterator[Any]:
                 learning_rate=loguniform(0.01, 0.2).rvs(random_state=state),
                 num_leaves=int(randint(4, 64).rvs(random_state=state)),
                 reg_lambda=uniform(0, 5).rvs(random_state=state),
+                random_state=state,
                 n_jobs=1,
                 verbose=-1,
             )
@@ -136,6 +142,7 @@ def _catboost(seed: int) -> Iterator[Any]:
                 learning_rate=loguniform(0.02, 0.3).rvs(random_state=state),
                 depth=int(randint(3, 8).rvs(random_state=state)),
                 l2_leaf_reg=loguniform(0.5, 20).rvs(random_state=state),
+                random_seed=state,
                 thread_count=1,
                 verbose=False,
                 allow_writing_files=False,
@@ -144,7 +151,7 @@ def _catboost(seed: int) -> Iterator[Any]:
 
 
 def _views(z: Rows, secret: Secret) -> list[View]:
-    """Raw and whitened rows of nodes; of pairs, `geometry` has both, and the second view is both ends side by side."""
+    """Raw and whitened rows of nodes; of pairs, `geometry`, and products and differences of whitened rows."""
     white = whitened(z)
     if isinstance(secret, NodeSecret):
         return [lambda part: z[part.index], lambda part: white[part.index]]

@@ -69,20 +69,20 @@ def planted(lines: Lines) -> str:
 
 def from_outside(lines: Lines) -> str:
     """The best model of each library beside the headline of the audit and its upper bound, in percent."""
-    names = sorted({name for one in lines for name in one["libraries"]})
+    names = sorted(set.intersection(*(set(one["libraries"]) for one in lines)))
     rows, above, over = [], [], []
     for one in sorted(lines, key=lambda one: one["settings"][:3]):
         graph, secret, objective, *_ = one["settings"]
-        values = [one["libraries"].get(name, float("nan")) for name in names]
-        above += [value > one["upper"] for value in values]
-        over += [100 * (value - one["headline"]) for value in values]
-        numbers = [one["headline"], one["upper"], *values]
+        found = [one["libraries"][name] for name in names]
+        above += [value > one["upper"] for value in found]
+        over += [100 * (value - one["headline"]) for value in found]
+        numbers = [one["headline"], one["upper"], *found]
         rows.append([graph, secret, objective, *(f"{100 * number:.1f}" for number in numbers)])
     table = _table(["graph", "secret", "objective", "strongest attack", "upper bound", *names], rows)
     summary = (
         f"{sum(above)} of {len(above)} are above the upper bound; the mean difference from the strongest attack is"
     )
-    return f"{table}\n\n{summary} {np.nanmean(over):+.1f} points ({np.nanmin(over):+.1f} to {np.nanmax(over):+.1f})."
+    return f"{table}\n\n{summary} {np.mean(over):+.1f} points ({min(over):+.1f} to {max(over):+.1f})."
 
 
 TABLES: dict[str, Callable[[Lines], str]] = {

@@ -25,7 +25,7 @@ def test_a_code_is_as_wide_as_its_number_of_nodes_and_split_by_class() -> None:
         "code 3: 2 nodes, 50.0 % a",
     ]
     assert figure.data.rows == [["after", "a", "4", "40.0 %", "75.0 %"], ["after", "b", "6", "60.0 %", "100.0 %"]]
-    assert "every column is one code" in figure.caption
+    assert "Each column is one code" in figure.caption
     assert "t-SNE" not in figure.caption
 
 

@@ -53,6 +53,9 @@ def test_a_limit_that_is_not_met_and_a_smallest_utility(tmp_path: Path) -> None:
     assert page.all("h2")[0].text == "✓ utility reached"
     assert "leaks least of those that keep at least 75.0 %" in page.text
     assert "within the limit." not in page.text
+    page = shown(made.search(tmp_path / "c", limit=1.0, min_utility=0.9, met=False))
+    assert page.all("h2")[0].text == "✗ utility not reached"
+    assert "keeps most, but none keeps 90.0 %: utility 80.0 %" in page.text
 
 
 def test_a_search_without_its_chosen_run_is_one_sentence(tmp_path: Path) -> None:

@@ -148,3 +148,6 @@ def test_typical_hubs_reveal_fewer_links_within_classes(planted: Data) -> None:
     ]
     assert aucs[0] > 0.65
     assert aucs[1] < 0.6
+    plain, with_hubs = (codes_within(1.0, 0.0, Channel(p, classes, links, uniform, share)) for share in (0.0, 20 / 600))
+    assert plain.equal(p.argmax(dim=-1))
+    assert not with_hubs[:20].equal(plain[:20]), "also if the limit holds without a channel"

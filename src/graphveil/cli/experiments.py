@@ -135,6 +135,8 @@ def sweep(
     Each training and its audits are one cell, saved in one file: an interrupted command continues with missing cells.
 
     Several secrets are hidden at once. Each of them has its own audit, table and curves.
+
+    The page report.html shows secrets of test nodes: share it only with people who may see them.
     """
     from graphveil.experiments import spec
     from graphveil.experiments.reproduce import Selection, check_folder

@@ -62,7 +62,8 @@ def tune(
     Trains codes with several encoders, trade-offs and seeds, and chooses on the validation part. The test part is used
     for the audit of the chosen run only, which is an ordinary run folder: OUT/chosen.
 
-    Writes tune.json and report.html, a page in which a slider moves along the most useful candidates at each leak.
+    Writes tune.json and report.html, a page in which a slider moves along the most useful candidates at each leak. Both
+    state how many nodes of each class have each code: share them only with people who may see the secrets.
 
     An interrupted search continues with the same command. Exit code 3 means that the limit was not met.
     """

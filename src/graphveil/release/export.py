@@ -112,7 +112,7 @@ def export(
     Args:
         run: the folder of a finished run.
         out: a folder that does not exist yet or is empty.
-        formats: one or more of "codes", "parquet", "npy", "safetensors", "word2vec" and "projector"; None for "codes"
+        formats: one or more names of `graphveil.release.writers.FORMATS`, such as "npy"; None for "codes"
             if the run has codes, else "parquet".
         pseudonyms: a file with a key; ids are replaced by keyed pseudonyms, and rows are sorted by them.
         max_leak: the highest attack accuracy or AUC to accept, from 0 to 1, for all secrets or for each by its name.

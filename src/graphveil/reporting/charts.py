@@ -106,7 +106,7 @@ def utility_against_leak(rows: Sequence[Row], utility: str, secret: str) -> Figu
     return Figure(
         "Utility against leak",
         f"Higher is better for the utility ({utility}), further left is better for the secret ({secret}). The Pareto"
-        f" front joins the cells that no other cell beats in both.{PROTOCOL if compared else ''}",
+        f" front joins the cells that no other cell beats in both utility and leak.{PROTOCOL if compared else ''}",
         panels,
         [*legend, (swatch(PAPER, "front"), "Pareto front"), CHANCE],
         Table(

@@ -59,14 +59,14 @@ def front_chart(dots: Sequence[Dot], names: tuple[str, str], chance: float, limi
     plot.line(0, on_front, "front")
     for dot in sorted(dots, key=lambda dot: dot.step is not None):
         plot.point(0, dot.leak, dot.utility, dot.text, "paper" if dot.step is None else "point", dot.step)
-    legend = [(swatch(0, "point"), "on the front"), (swatch(0, "paper"), "other points"), CHANCE]
+    legend = [(swatch(0, "point"), "on the slider"), (swatch(0, "paper"), "other points"), CHANCE]
     legend += [] if limit is None else [(swatch(0, "limit"), "limit")]
     heads = [Column("point", "name"), Column(names[1]), Column(names[0]), Column("on the slider")]
     rows = [[dot.text, percent(dot.utility), percent(dot.leak), "no" if dot.step is None else "yes"] for dot in dots]
     return Figure(
         "Utility against leak",
-        "Higher and further left is better. The slider moves along the front, the points that no other point beats in"
-        " both.",
+        "Higher and further left is better. The slider moves through the filled points. No other point has both more"
+        " utility and less leak than they have; a chosen point is always among them.",
         [plot.svg()],
         legend,
         Table("Utility against leak, in percent", heads, rows),

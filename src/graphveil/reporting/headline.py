@@ -28,19 +28,20 @@ VERDICTS = {
     "protected": Mark("✓", "protected", "good"),
 }
 """The marks of verdicts, the worst first."""
-REFERENCE = "its reference (the chance level; for links, if a class is the utility, the floor)"
-WAY = f"of the way from {REFERENCE} to the unprotected encoder"
+WAY = "of the way from its reference to the unprotected encoder"
 MEANING = {
     "unprotected": f"At least one attack result is more than 75 % {WAY}.",
     "leaks": f"At least one attack result is significantly above its reference, and more than 10 % {WAY}.",
     "traces": f"At least one attack result is significantly above its reference, but at most 10 % {WAY}.",
-    "protected": f"No attack result is significantly above {REFERENCE}, and the audit has no flags.",
+    "protected": "No attack result is significantly above its reference, and the audit has no flags.",
     "flagged": f"No attack result is significantly more than 10 % {WAY}, but the audit has flags, which rule out the"
     ' verdicts "protected" and "traces".',
 }
 TERMS = {
     "strongest attack": "Of all attacks on the embeddings alone, the one that is best on held-out examples. It is"
     " measured on the test part.",
+    "reference": "What is possible without the embeddings: the chance level or, if links are hidden and a class is"
+    " kept, the floor.",
     "chance level": "What is possible without any knowledge: the share of the largest class, or an AUC of 50 %.",
     "floor": "For links: the AUC of the best rule on pairs of true classes. Embeddings that keep the class imply it.",
     "unprotected encoder": "The same encoder, trained for the utility alone.",

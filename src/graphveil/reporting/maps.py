@@ -15,8 +15,8 @@ TOP, BOTTOM = 26.0, 8.0
 SIDE = 12.0
 POINTS = "Points are test examples in two dimensions (t-SNE); the axes have no unit."
 CODES = (
-    "Of codes, every column is one code (of pairs, two codes) and as wide as its number of nodes or pairs, and its"
-    " colours are the shares of the classes. If all columns look alike, the codes reveal nothing about the class."
+    "Each column is one code, or a pair of codes. Its width is the number of nodes or pairs, and its colours are the"
+    " shares of the classes. If all columns look alike, the codes reveal nothing about the class."
 )
 
 

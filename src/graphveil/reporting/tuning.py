@@ -50,11 +50,12 @@ def _mark(record: TuneRecord) -> Mark:
 
 
 def _choice(record: TuneRecord, point: PointRecord) -> str:
-    what = "keeps most within the limit"
-    if record.min_utility is not None:
+    if record.min_utility is None:
+        what = "keeps most within the limit" if point.within else "is nearest to the limit, which none is within"
+    elif point.utility >= record.min_utility:
         what = f"leaks least of those that keep at least {percent(record.min_utility)} %"
-    if not point.within and record.min_utility is None:
-        what = "is nearest to the limit, which none is within"
+    else:
+        what = f"keeps most, but none keeps {percent(record.min_utility)} %"
     return (
         f"Of {len(record.points)} candidates, {_name(point)} {what}: {_values(record, point)} on the validation part."
     )

@@ -75,7 +75,7 @@ def embed(
         run: the folder of a finished run.
         graph: a name or a path, as of `open_graph`.
         out: the folder to write.
-        otherwise: fields of a `ReadOptions`, for what is to be read otherwise than the run's graph was.
+        otherwise: fields of a `ReadOptions`, options that override those of the run's graph.
         root: the folder of the raw files of a named graph.
         device: "cpu", "cuda" or "auto".
 

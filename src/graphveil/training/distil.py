@@ -21,7 +21,7 @@ Message passing makes the predictions of linked nodes similar. Codes that reveal
    the least accuracy; J, which changes the classes themselves, is added only if J' alone cannot satisfy the limit.
    The channel changes hubs most, because they have most of the links: hubs then have unusual codes for their classes,
    which reveals links within classes. With `hub_share`, the nodes with the most links get codes that are distributed
-   as those of the other nodes of their classes. This costs a point of accuracy.
+   as those of all nodes of their classes. This costs a point of accuracy.
 
 The code of a node is its class, sampled once from q by a key and the id of the node. If classes are hidden besides
 links, the loss of the students includes the information about them.
@@ -197,6 +197,11 @@ class Channel:
         degree = links.flatten().bincount(minlength=len(p))
         self._hubs = degree.argsort(descending=True, stable=True)[: int(hub_share * len(p))]
 
+    @property
+    def has_typical_hubs(self) -> bool:
+        """Whether some nodes get codes that are typical of their classes."""
+        return len(self._hubs) > 0
+
     def __call__(self, beyond: float, every: float = 0.0) -> Tensor:
         """Return codes near p that reveal less about links, (n,).
 
@@ -227,7 +232,7 @@ class Channel:
 
     def _with_typical_hubs(self, q: Tensor) -> Tensor:
         """Replace the rows of hubs by sum over y of s(y) Q(c | y), where Q is the mean of q within a class."""
-        if not len(self._hubs):
+        if not self.has_typical_hubs:
             return q
         within = class_table(q, self.classes)
         within = within / within.sum(dim=0).clamp(min=TINY)
@@ -265,7 +270,7 @@ def codes_within(limit: float, least: float, channel: Channel) -> Tensor:
                 low = middle
         return codes
 
-    codes = channel(least) if least > 0 else channel.p.argmax(dim=-1)
+    codes = channel(least) if least > 0 or channel.has_typical_hubs else channel.p.argmax(dim=-1)
     if holds(codes):
         return codes
     strongest = max(STRONGEST, least)
