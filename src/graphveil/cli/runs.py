@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphveil.cli.config import merge_with_config
 from graphveil.cli.console import console, exit_on_interrupt
 from graphveil.cli.graph_options import takes_graph
 from graphveil.cli.opening import open_and_show
@@ -79,7 +80,8 @@ def protect(
         ),
     ] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Change the recipe: --set rounds=500 --set dropout=0.3")
+        list[str] | None,
+        typer.Option("--set", callback=merge_with_config, help="Change the recipe: --set rounds=500 --set dropout=0.3"),
     ] = None,
     root: Root = None,
     seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 0,
