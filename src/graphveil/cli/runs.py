@@ -230,6 +230,13 @@ def audit(
     if run is not None:
         left = f"the finished attacks are kept: run the same command with --resume to continue in {run}."
     kept = None if run is None else RunFolder(run).unfinished_audit
+    if kept is not None and kept.exists() and not resume:
+        console.print(
+            f"starting over: {kept} has the finished attacks of an interrupted audit, which are removed; --resume would"
+            " use them.",
+            highlight=False,
+            soft_wrap=True,
+        )
     with exit_on_interrupt(left, folder=kept), show_attacks(console) as on_attack:
         effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), time_budget, on_attack)
         if run is not None:
