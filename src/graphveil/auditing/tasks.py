@@ -121,7 +121,7 @@ def run(
         The findings, and the names of the attacks that the time budget skipped.
     """
     started, dropped = effort.started or time.perf_counter(), list[str]()
-    finished: list[tuple[float, float]] = []  # cost and seconds of each finished attack
+    finished: list[tuple[float, float]] = []  # cost and seconds of each finished attack, also of an earlier audit
 
     def in_time() -> Iterator[Any]:
         for number, task in enumerate(tasks):
@@ -143,7 +143,6 @@ def run(
     with block_interrupts():
         results = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(in_time())
     for finding in results:
-        if finding.seconds > 0:
-            finished.append((costs[finding.subject, finding.attack], finding.seconds / jobs))
+        finished.append((costs[finding.subject, finding.attack], finding.seconds / jobs))
         findings.append(finding)
     return findings, dropped
