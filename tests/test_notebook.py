@@ -21,7 +21,9 @@ def test_a_table_escapes_every_text() -> None:
 
 def test_a_score_is_short() -> None:
     assert repr(SCORE) == f"Score({SCORE})"
-    assert "<th>&lt;b&gt;</th><td>40.00% accuracy (chance 30.00%), joint adversary</td>" in SCORE._repr_html_()
+    assert (
+        "<th>attack on &lt;b&gt;</th><td>40.00% accuracy (chance 30.00%), joint adversary</td>" in SCORE._repr_html_()
+    )
     assert "75.00% auc (chance 50.00%)" in SCORE._repr_html_()
 
 

@@ -1,6 +1,8 @@
 """`--config`: the same keys as the options, values as on the command line, and a run.json as a configuration."""
 
 import json
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +14,10 @@ from typer.testing import CliRunner
 
 from graphveil.cli.verbs import Verbs
 from graphveil.errors import GraphveilError
+from graphveil.training.recipes import default_recipe
 from tests.data.readers.made import tables
 from tests.program import CommandLine
-from tests.release.made import drawn, write_tables
+from tests.release.made import change, drawn, write_tables
 
 
 def call(text: str, folder: Path, *words: str) -> dict[str, Any]:
@@ -86,6 +89,8 @@ def test_the_command_line_wins_and_an_empty_value_is_none(tmp_path: Path) -> Non
         ("features: ['a,b']", "a comma in a name"),
         ("- a", "has no keys"),
         ("", "has no keys"),
+        ("seed: 1\n? [a]\n: 2", "line 2: a key is a list or a mapping: expected the name of an option.$"),
+        ("? {a: b}\n: 2", "line 1: a key is a list or a mapping"),
         ("seed: [", "cannot be read"),
         ("seed: \x00", "cannot be read"),
         ("[" * 100_000, "cannot be read"),
@@ -113,19 +118,87 @@ def test_a_verb_with_a_graph_of_its_own(tmp_path: Path, graphveil: CommandLine) 
     assert set(json.loads(done.stdout)["targets"]) == {"labels", "gender", "age"}
 
 
-def test_a_run_is_repeated_from_its_record(tmp_path: Path, graphveil: CommandLine) -> None:
+SHORT = ["--set", "rounds=2", "--set", "hidden_channels=8", "--set", "teachers=1", "--seed", "3", "--device", "cpu"]
+KEEP_LINKS = ["--utility", "links", "--secret", "tribe", "--attribute", "guild"]
+HIDE_LINKS = ["--label", "guild", "--utility", "labels", "--secret", "links", "--secret", "tribe"]
+
+
+@pytest.fixture
+def repeat(tmp_path: Path, graphveil: CommandLine) -> Callable[[list[str], list[str]], tuple[Path, Path]]:
+    """Trains a run, and another one from its run.json, and returns both folders."""
     people = write_tables(tmp_path / "people", *drawn(0))
     first, second = tmp_path / "first", tmp_path / "second"
-    words = ["--utility", "links", "--secret", "tribe", "--attribute", "guild", "--objective", "club", "--seed", "3"]
-    words += ["--adversary", "linear", "--adversary-steps", "2", "--set", "rounds=4", "--set", "dropout=0.1"]
-    done = graphveil("protect", str(people), *words, "--device", "cpu", "--out", str(first))
-    assert done.returncode == 0, done.stderr
-    again = ["--config", str(first / "run.json"), "--device", "cpu", "--out", str(second)]
-    done = graphveil("protect", *again)
-    assert done.returncode == 0, done.stderr
-    one, other = (json.loads((run / "run.json").read_text()) | {"seconds": 0} for run in (first, second))
+
+    def trained(words: list[str], others: list[str]) -> tuple[Path, Path]:
+        done = graphveil("protect", str(people), *words, "--out", str(first))
+        assert done.returncode == 0, done.stderr
+        again = ["--config", str(first / "run.json"), "--device", "cpu", "--out", str(second)]
+        done = graphveil("protect", *again, *others)
+        assert done.returncode == 0, done.stderr
+        return first, second
+
+    return trained
+
+
+def recipe_of(run: Path) -> dict[str, Any]:
+    recipe: dict[str, Any] = json.loads((run / "run.json").read_text())["config"]["recipe"]
+    return recipe
+
+
+Repeat = Callable[[list[str], list[str]], tuple[Path, Path]]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *([*KEEP_LINKS, "--encoder", encoder] for encoder in ("gcn", "gat", "hgcn")),
+        *([*HIDE_LINKS, "--encoder", encoder] for encoder in ("gcn", "gat", "hgcn")),
+        [*KEEP_LINKS, "--objective", "club", "--adversary", "linear", "--adversary-steps", "2", "--set", "dropout=0.1"],
+        [*HIDE_LINKS, "--message-edges", "train", "--set", "code_size=4", "--set", "deterministic=true"],
+    ],
+    ids=" ".join,
+)
+def test_a_run_is_repeated_from_its_record(words: list[str], repeat: Repeat) -> None:
+    runs = repeat([*words, *SHORT], [])
+    one, other = (json.loads((run / "run.json").read_text()) | {"seconds": 0} for run in runs)
     assert one == other
-    z = [np.array(pq.read_table(run / "embeddings.parquet").drop_columns("id")) for run in (first, second)]
+    z = [np.array(pq.read_table(run / "embeddings.parquet").drop_columns("id")) for run in runs]
     assert np.array_equal(z[0], z[1])
-    done = graphveil("sweep", *again)
+
+
+def test_settings_of_the_command_line_are_added_to_those_of_the_run(repeat: Repeat) -> None:
+    first, second = repeat([*KEEP_LINKS, *SHORT, "--set", "dropout=0.3"], ["--set", "rounds=3"])
+    assert recipe_of(second) == recipe_of(first) | {"rounds": 3}
+    assert recipe_of(second)["dropout"] == 0.3
+
+
+def test_another_encoder_has_its_own_defaults_and_the_changed_settings(repeat: Repeat) -> None:
+    _, second = repeat([*KEEP_LINKS, *SHORT, "--set", "dropout=0.3"], ["--encoder", "gat"])
+    changed = {"rounds": 2, "hidden_channels": 8, "teachers": 1, "dropout": 0.3}
+    assert recipe_of(second) == asdict(default_recipe("links", "gat", "codes", ["tribe"]).but(**changed))
+
+
+def test_another_utility_has_its_own_message_edges(repeat: Repeat) -> None:
+    _, second = repeat([*KEEP_LINKS, *SHORT], ["--utility", "guild"])
+    assert json.loads((second / "run.json").read_text())["message_edges"] == "all"
+
+
+def test_what_a_record_cannot_repeat_is_one_sentence(trained: Path, tmp_path: Path, graphveil: CommandLine) -> None:
+    file = tmp_path / "run.json"
+    file.write_text((trained / "run.json").read_text())
+    done = graphveil("sweep", "--config", str(file), "--out", str(tmp_path / "out"))
     assert (done.returncode, "only `graphveil protect --config` accepts it" in done.stderr) == (2, True)
+    change(file, config={"recipe": recipe_of(tmp_path) | {"encoder_options": {"smoothing": 7}}})
+    done = graphveil("protect", "--config", str(file), "--out", str(tmp_path / "out"))
+    assert (done.returncode, "the setting 'encoder_options', which only Python" in done.stderr) == (2, True)
+
+
+def test_names_of_a_file_are_kept_beside_those_of_the_command_line(tmp_path: Path, graphveil: CommandLine) -> None:
+    (tmp_path / "people").mkdir()
+    rows = "".join(f"{name},{number},{-number}\n" for number, name in enumerate("abcdef"))
+    folder = tables(tmp_path / "people", "source,target\na,b\nc,d\ne,f\n", f"id,age,income\n{rows}")
+    (tmp_path / "c.yaml").write_text("attribute: [age, income]\nbins: {age: 2, income: 2}\njson: true\n")
+    done = graphveil("data", "show", str(folder), "--config", str(tmp_path / "c.yaml"), "--bins", "age=3")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["targets"]
+    assert {name: len(found[name]["classes"]) for name in ("age", "income")} == {"age": 3, "income": 2}

@@ -44,18 +44,25 @@ def test_an_error_is_one_shortened_sentence_on_stderr(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
-    ("outcome", "exists", "sentence"),
+    ("outcome", "otherwise", "exists", "sentence"),
     [
-        ("continue with --resume.", True, "interrupted; continue with --resume."),
-        ("continue with --resume.", False, "interrupted before anything was finished"),
-        (None, True, "interrupted before anything was finished"),
+        ("continue with --resume.", None, True, "interrupted; continue with --resume."),
+        ("continue with --resume.", None, False, "interrupted before anything was finished"),
+        ("continue with --resume.", "run audit.", True, "interrupted; continue with --resume."),
+        ("continue with --resume.", "run audit.", False, "interrupted; run audit."),
+        (None, None, True, "interrupted before anything was finished"),
     ],
 )
 def test_ctrl_c_says_what_is_left(
-    outcome: str | None, exists: bool, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    outcome: str | None,
+    otherwise: str | None,
+    exists: bool,
+    sentence: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     folder = tmp_path if exists else tmp_path / "missing"
-    with pytest.raises(SystemExit) as ended, exit_on_interrupt(outcome, folder):
+    with pytest.raises(SystemExit) as ended, exit_on_interrupt(outcome, folder, otherwise):
         raise KeyboardInterrupt
     assert ended.value.code == 130
     assert sentence in capsys.readouterr().err

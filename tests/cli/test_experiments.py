@@ -1,10 +1,13 @@
 """`graphveil reproduce` and `graphveil sweep` on few cells: their files, and wrong input."""
 
+import inspect
 import json
 from pathlib import Path
 
 import pytest
 
+import graphveil as gv
+from graphveil.experiments.sweep import TRADEOFFS
 from graphveil.formats.results import ExperimentsRecord
 from graphveil.formats.store import parse
 from tests.program import CommandLine
@@ -56,3 +59,16 @@ def test_sweep_over_tradeoffs(tmp_path: Path, graphveil: CommandLine) -> None:
         done = graphveil("sweep", *wrong, *few)
         assert done.returncode == 2
         assert says in done.stderr
+
+
+@pytest.mark.usefixtures("one_process", "cheap_cells")
+def test_the_default_tradeoffs_are_those_of_the_library(
+    tmp_path: Path, graphveil: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert inspect.signature(gv.sweep).parameters["tradeoffs"].default is TRADEOFFS
+    monkeypatch.setattr("graphveil.experiments.sweep.TRADEOFFS", (0.25, 0.75))
+    few = ["--seeds", "1", "--jobs", "1", "--rounds", "1", "--out", str(tmp_path), "--json"]
+    done = graphveil("sweep", "synthetic", "--secret", "secret", *few)
+    assert done.returncode == 0, done.stderr
+    rows = parse(json.loads(done.stdout), ExperimentsRecord).experiments["sweep"].rows
+    assert [row.tradeoff for row in rows] == [0.25, 0.75]

@@ -1,13 +1,18 @@
 """`graphveil embed` on the command line: options that override the run, and what is printed."""
 
 import json
+import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graphveil import cli
+from graphveil.auditing.attacks import Answers
+from graphveil.auditing.tasks import Task
+from tests.program import CommandLine
 from tests.release.made import NODES, change, drawn, write_tables
 
 
@@ -47,3 +52,27 @@ def test_on_the_command_line(
     assert "tribe was not audited: the graph has no 'tribe'" in said
     assert "Audit of links" in said
     assert (tmp_path / "out" / "audit.links.json").exists()
+
+
+@pytest.mark.parametrize("finished", [0, 2])
+def test_ctrl_c_in_the_audit_states_the_command_that_audits_the_embeddings(
+    finished: int, trained: Path, tmp_path: Path, graphveil: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attack, calls = Task._attack, list[str]()
+
+    def interrupted(task: Task, *arguments: Any) -> Answers:
+        calls.append(task.title)
+        if len(calls) == finished + 1:
+            raise KeyboardInterrupt
+        return attack(task, *arguments)
+
+    monkeypatch.setattr(Task, "_attack", interrupted)
+    newer, out = write_tables(tmp_path / "newer", *drawn(0)), tmp_path / "an out"
+    done = graphveil("embed", str(trained), str(newer), "--out", str(out), "--panel", "quick", "--device", "cpu")
+    command = f"graphveil audit '{out}' --secret tribe --secret links --panel quick"
+    kept = f"the embeddings and the finished attacks are kept; to continue the audit: {command} --resume\n"
+    expected = kept if finished else f"the embeddings are kept; to audit them: {command}\n"
+    assert (done.returncode, done.stderr) == (130, f"graphveil: interrupted; {expected}")
+    words = shlex.split(expected.partition(": graphveil ")[2])
+    assert graphveil(*words).returncode == 0
+    assert calls[finished + 1] == calls[finished], "it continues with the attack that was interrupted"

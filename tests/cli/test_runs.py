@@ -15,6 +15,7 @@ import pytest
 
 from graphveil.auditing.attacks import Answers
 from graphveil.auditing.tasks import Task
+from graphveil.runs.folder import RunFolder
 from tests.forked import Forks, Shell, processes_of_group
 from tests.program import CommandLine
 
@@ -235,9 +236,22 @@ def test_an_interrupted_audit_of_a_run_continues(
     done = graphveil(*command)
     assert done.returncode == 130
     assert "interrupted; the finished attacks are kept: run the same command with --resume" in done.stderr
-    assert graphveil(*command, "--resume").returncode == 0
+    resumed = graphveil(*command, "--resume")
+    assert (resumed.returncode, "starting over" in resumed.stdout) == (0, False)
     assert calls[3] == calls[2], "it continues with the attack that was interrupted"
     assert len(set(calls)) == len(calls) - 1, "and runs no other attack twice"
+
+
+def test_an_audit_that_starts_over_says_so(trained: Path, tmp_path: Path, graphveil: CommandLine) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    kept = RunFolder(run).unfinished_audit
+    kept.mkdir()
+    command = ["audit", str(run), "--secret", "tribe", "--panel", "quick"]
+    done = graphveil(*command)
+    assert f"starting over: {kept} has the finished attacks of an interrupted audit, which are removed" in done.stdout
+    assert (done.returncode, kept.exists()) == (0, False)
+    assert "starting over" not in graphveil(*command).stdout
 
 
 def test_an_interrupted_audit_writes_nothing(forks: Forks, tmp_path: Path) -> None:

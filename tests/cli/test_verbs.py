@@ -1,6 +1,7 @@
-"""The options that every verb has: --json prints one document and nothing else on stdout, --quiet prints nothing."""
+"""The options of every verb: --json prints one document and nothing else on stdout, and --quiet prints only errors."""
 
 import json
+import logging
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import typer.main
+from typer.testing import CliRunner
 
 from graphveil.cli import app
+from graphveil.cli.verbs import Verbs
 from graphveil.formats.results import (
     AuditsRecord,
     EmbedRecord,
@@ -62,7 +65,7 @@ def verbs() -> Iterator[Any]:
 def test_every_verb_has_the_common_options() -> None:
     assert len(list(verbs())) == 13
     for verb in verbs():
-        assert {"json", "quiet"} <= {parameter.name for parameter in verb.params}, verb.name
+        assert {"json", "quiet", "config"} <= {parameter.name for parameter in verb.params}, verb.name
 
 
 def test_a_run_is_trained_audited_reported_and_released(call: Call, tmp_path: Path) -> None:
@@ -129,3 +132,18 @@ def test_an_error_is_a_sentence_on_stderr_alone(graphveil: CommandLine) -> None:
 def test_an_option_is_for_one_call_only(graphveil: CommandLine) -> None:
     assert graphveil("data", "show", "karate", "--quiet").stdout == ""
     assert "34 nodes" in graphveil("data", "show", "karate").stdout
+
+
+def test_quiet_logs_errors_only(caplog: pytest.LogCaptureFixture) -> None:
+    verbs = Verbs()
+
+    @verbs.command()
+    def verb() -> None:
+        for level in (logging.INFO, logging.WARNING, logging.ERROR):
+            logging.getLogger("graphveil.data").log(level, logging.getLevelName(level))
+
+    caplog.set_level(logging.INFO)  # as --verbose does
+    for words, logged in (["--quiet"], ["ERROR"]), ([], ["INFO", "WARNING", "ERROR"]):
+        caplog.clear()
+        assert CliRunner().invoke(verbs, words).exit_code == 0
+        assert caplog.messages == logged

@@ -1,6 +1,7 @@
 """The search: its stages, its choice, and the chosen run."""
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -8,8 +9,12 @@ from pathlib import Path
 import pytest
 
 import graphveil as gv
+from graphveil.auditing import tasks
+from graphveil.auditing.attacks import Answers
+from graphveil.auditing.secret import Secret
 from graphveil.experiments.candidates import Candidate, Point, Search, Task
-from graphveil.experiments.tune import _next_step, _recommendation, on_front, search_stages
+from graphveil.experiments.tune import _next_step, _recommendation, find, judge, on_front, search_stages
+from graphveil.release.ledger import LEDGER
 from graphveil.runs.audit import audit_run
 from graphveil.runs.folder import RunFolder
 
@@ -107,3 +112,93 @@ def test_the_chosen_run_is_an_ordinary_run_folder(tmp_path: Path, monkeypatch: p
     assert saved["met"] == result.met
     again = gv.tune("karate", tmp_path / "out", max_leak="+40", search=search)
     assert [point.candidate for point in again.points] == [point.candidate for point in result.points]
+
+
+KARATE = Task.of("karate", "links", ("labels",), "+40", None, Search(encoders=("gcn",), rounds=2))
+ATTACK = tasks.Task._attack
+
+
+@pytest.fixture(scope="module")
+def candidates(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Point]]:
+    """The folder and the points of a search with two candidates."""
+    out = tmp_path_factory.mktemp("tune") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graphveil.experiments.tune.TRADEOFFS", (0.7,))
+        patch.setattr("graphveil.experiments.tune.SEEDS", 1)
+        return out, find(KARATE, out)
+
+
+@pytest.fixture
+def searched(
+    candidates: tuple[Path, list[Point]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, list[Point]]:
+    quickly = partial(audit_run, attacks="quick", controls=False)
+    monkeypatch.setattr("graphveil.experiments.tune.audit_run", quickly)
+    shutil.copytree(candidates[0], tmp_path / "out")
+    return tmp_path / "out", candidates[1]
+
+
+def note_attacks(monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> list[str]:
+    """The attacks that run from now on, and Ctrl-C before one of them."""
+    done = list[str]()
+
+    def attack(task: tasks.Task, secret: Secret, seed: int) -> Answers:
+        if len(done) == stop_after:
+            raise KeyboardInterrupt
+        done.append(task.title)
+        return ATTACK(task, secret, seed)
+
+    monkeypatch.setattr(tasks.Task, "_attack", attack)
+    return done
+
+
+def test_an_interrupted_audit_of_the_chosen_run_continues(
+    searched: tuple[Path, list[Point]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, points = searched
+    first = note_attacks(monkeypatch, stop_after=2)
+    with pytest.raises(KeyboardInterrupt):
+        judge(KARATE, out, points)
+    second = note_attacks(monkeypatch)
+    judge(KARATE, out, points)
+    whole = note_attacks(monkeypatch)
+    judge(KARATE, out, points)
+    assert [*first, *second] == whole, "no attack ran twice"
+
+
+def test_a_chosen_run_with_releases_is_kept_or_another_choice_is_refused(searched: tuple[Path, list[Point]]) -> None:
+    out, points = searched
+    chosen = judge(KARATE, out, points).folder
+    others = [chosen / LEDGER, chosen / "audit.club.json", chosen / "releases" / "1.parquet"]
+    (chosen / "releases").mkdir()
+    for file in others:
+        file.write_text(file.name)
+    judge(KARATE, out, points)
+    assert [file.read_text() for file in others] == [file.name for file in others]
+    with pytest.raises(
+        gv.GraphveilError, match=f"has released codes .* chooses another candidate, {points[1].candidate}"
+    ):
+        judge(KARATE, out, points[::-1])
+    assert [file.read_text() for file in others] == [file.name for file in others]
+    assert RunFolder(chosen).record().config.tradeoff == points[0].candidate.tradeoff
+    chosen.rename(out.parent / "elsewhere")
+    judge(KARATE, out, points[::-1])
+    assert RunFolder(chosen).record().config.tradeoff == points[1].candidate.tradeoff
+    judge(KARATE, out, points)
+    assert RunFolder(chosen).record().config.tradeoff == points[0].candidate.tradeoff, "without releases it is replaced"
+
+
+def test_a_chosen_run_that_was_copied_in_part_is_copied_again(
+    searched: tuple[Path, list[Point]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, points = searched
+
+    def fails(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("graphveil.experiments.tune.shutil.copy2", fails)
+        with pytest.raises(KeyboardInterrupt):
+            judge(KARATE, out, points)
+    (out / "chosen" / "embeddings.parquet").unlink(missing_ok=True)
+    assert judge(KARATE, out, points).folder == out / "chosen"

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from safetensors import safe_open
 
 import graphveil as gv
 from graphveil.auditing.attacks import Answers
@@ -81,6 +82,11 @@ def saved(folder: Path) -> tuple[dict[str, Any], bytes]:
     return record | {"sha256": None}, (folder / "audit.answers.safetensors").read_bytes()
 
 
+def kept_seconds(file: Path) -> float:
+    with safe_open(file, "np") as kept:
+        return float(kept.metadata()["seconds"])
+
+
 def test_an_interrupted_audit_continues_and_gives_the_same_result(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def audit(resume: bool, stop_after: int | None = None) -> list[str]:
         done = note_attacks(monkeypatch, stop_after)
@@ -93,8 +99,12 @@ def test_an_interrupted_audit_continues_and_gives_the_same_result(run: Path, mon
     assert audit(resume=False, stop_after=3) == whole[:3]
     assert len(list(kept.iterdir())) == 3
     assert audit(resume=True, stop_after=1) == whole[3:4], "it is interrupted once more"
+    seconds = sorted(map(kept_seconds, kept.iterdir()))
     assert audit(resume=True) == whole[4:]
     assert saved(run) == expected
+    written = json.loads((run / "audit.json").read_text())["attacks"]
+    of_kept = sorted(attack["seconds"] for attack in written if attack["attack"] in whole[:4])
+    assert of_kept == [round(value, 3) for value in seconds], "how long the attacks took when they ran"
     assert not kept.exists()
     audit(resume=False, stop_after=3)
     assert audit(resume=False) == whole, "without --resume it starts over"

@@ -1,4 +1,4 @@
-"""Test values of released codes, which are those of the rule that they were made for."""
+"""Test values of released codes, which are those of the rule that they were made for, and the table of a score."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.models.codes import CodeBook
-from graphveil.training.score import score_codes
+from graphveil.training.score import Joint, score_codes
 from graphveil.training.targets import secret_target, utility_target
 
 CPU = torch.device("cpu")
@@ -27,3 +27,9 @@ def test_codes_that_are_the_classes_keep_all_of_them_and_one_code_keeps_nothing(
     assert labels.value <= labels.chance
     assert links.value == links.chance == 0.5
     assert [one.attack for one in silent.secrets] == ["majority class per code", "link rate per pair of codes"]
+
+
+def test_a_secret_may_be_called_utility() -> None:
+    score = gv.Score(0.75, "auc", 0.5, (Joint("utility", "accuracy", 0.4, 0.4, 0.3),))
+    assert "<th>utility</th><td>75.00% auc" in score._repr_html_()
+    assert "<th>attack on utility</th><td>40.00% accuracy" in score._repr_html_()

@@ -5,6 +5,7 @@ other attacks is never used.
 """
 
 import hashlib
+import math
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
+from safetensors import SafetensorError, safe_open
 
 import graphveil
 from graphveil.auditing.attacks import (
@@ -37,6 +37,14 @@ REVISION = 7
 """Increased when attacks are added, answer differently or are chosen differently; results of cells depend on it."""
 
 
+@dataclass(frozen=True, eq=False)
+class CachedAnswers:
+    """The answers of an attack that has run before, and how long it took in seconds."""
+
+    answers: Answers
+    seconds: float
+
+
 @dataclass(frozen=True)
 class AnswerCache:
     """A folder with one file for each attack of the panel on each control.
@@ -55,18 +63,22 @@ class AnswerCache:
         """Whether the answers of attacks on a subject are cached."""
         return self.subjects is None or subject in self.subjects
 
-    def read(self, subject: str, attack: Attack, rows: Rows, secret: Secret) -> Answers | None:
+    def read(self, subject: str, attack: Attack, rows: Rows, secret: Secret) -> CachedAnswers | None:
         """The answers of an attack; None if there is no usable file."""
-        with suppress(OSError, SafetensorError, TypeError, GraphveilError):
-            return check_answers(Answers(**load_file(self._file(subject, attack, rows))), attack, secret)
+        with suppress(OSError, SafetensorError, TypeError, KeyError, ValueError, GraphveilError):
+            with safe_open(self._file(subject, attack, rows), "np") as file:
+                seconds = float((file.metadata() or {})["seconds"])
+                parts = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+            if 0 <= seconds < math.inf:
+                return CachedAnswers(check_answers(Answers(**parts), attack, secret), seconds)
         return None
 
-    def write(self, subject: str, attack: Attack, rows: Rows, answers: Answers) -> None:
-        """Store the answers of an attack; an error of the disk is ignored."""
-        parts = {name: np.ascontiguousarray(part) for name, part in vars(answers).items() if part is not None}
-        with suppress(OSError):
+    def write(self, subject: str, attack: Attack, rows: Rows, found: CachedAnswers) -> None:
+        """Store the answers of an attack; an error of the disk is ignored, since the audit has them in memory."""
+        parts = {name: np.ascontiguousarray(part) for name, part in vars(found.answers).items() if part is not None}
+        with suppress(OSError, GraphveilError):
             tensors = {name: torch.from_numpy(part) for name, part in parts.items()}
-            write_tensors(self._file(subject, attack, rows), tensors)
+            write_tensors(self._file(subject, attack, rows), tensors, {"seconds": repr(found.seconds)})
 
     def _file(self, subject: str, attack: Attack, rows: Rows) -> Path:
         others = [f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn", "torch")]

@@ -41,7 +41,7 @@ class Finding:
         needs: what the attacker knows.
         secret: the secret that was attacked.
         answers: what the attack returned.
-        seconds: how long the attack took; 0 if its answers come from a cache.
+        seconds: how long the attack took when it ran, which may have been in an earlier audit.
     """
 
     subject: str

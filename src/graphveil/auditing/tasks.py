@@ -15,7 +15,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from graphveil.auditing.attacks import Answers, Attack, check_answers
-from graphveil.auditing.cache import AnswerCache
+from graphveil.auditing.cache import AnswerCache, CachedAnswers
 from graphveil.auditing.finding import Finding
 from graphveil.auditing.information import calibrate
 from graphveil.auditing.learners import Rows
@@ -30,7 +30,8 @@ class Effort:
 
     Args:
         jobs: the number of parallel processes.
-        time_budget: in seconds; an attack that is not expected to end in time is skipped. Costly attacks run last.
+        time_budget: in seconds; an attack that is not expected to end in time is skipped, unless its answers are
+            cached. Costly attacks run last.
         on_attack: called with (name, done, total) before each attack.
         started: the start of the time budget, by `time.perf_counter`; by default, now.
         cache: a folder for the answers of the panel on controls that are the same for all embeddings of a graph.
@@ -73,20 +74,25 @@ class Task:
         The answers to node secrets are calibrated on the validation part. Without it, a heavily regularised learner
         predicts the largest class wherever it is uncertain, and a learner that found nothing predicts at random.
         """
-        name, needs, seconds = self.attack.name, self.attack.needs, 0.0
-        if self.one_fold and isinstance(secret, NodeSecret):
-            secret = replace(secret, val_folds=1)
-        answers = None if cache is None else cache.read(self.subject, self.attack, self.rows, secret)
-        if answers is None:
+        secret, found = self._folded(secret), self.cached(secret, cache)
+        if found is None:
             started = time.perf_counter()
             answers = check_answers(self._attack(secret, seed), self.attack, secret)
-            if isinstance(secret, NodeSecret) and "secrets" in needs:
+            if isinstance(secret, NodeSecret) and "secrets" in self.attack.needs:
                 calibrated = calibrate(answers.val, secret.val.y)
                 answers = Answers(calibrated(answers.val), calibrated(answers.test))
-            seconds = time.perf_counter() - started
+            found = CachedAnswers(answers, time.perf_counter() - started)
             if cache is not None:
-                cache.write(self.subject, self.attack, self.rows, answers)
-        return Finding(self.subject, name, needs, secret, answers, seconds)
+                cache.write(self.subject, self.attack, self.rows, found)
+        return Finding(self.subject, self.attack.name, self.attack.needs, secret, found.answers, found.seconds)
+
+    def cached(self, secret: Secret, cache: AnswerCache | None) -> CachedAnswers | None:
+        """The answers of the attack in the cache; None if it has none."""
+        return None if cache is None else cache.read(self.subject, self.attack, self.rows, self._folded(secret))
+
+    def _folded(self, secret: Secret) -> Secret:
+        """The secret with as many folds as this task holds out."""
+        return replace(secret, val_folds=1) if self.one_fold and isinstance(secret, NodeSecret) else secret
 
     def _attack(self, secret: Secret, seed: int) -> Answers:
         """On one thread of BLAS and torch, so that the answers do not depend on the number of threads."""
@@ -115,19 +121,21 @@ def run(
         The findings, and the names of the attacks that the time budget skipped.
     """
     started, dropped = effort.started or time.perf_counter(), list[str]()
-    finished: list[tuple[float, float]] = []  # cost and seconds of each finished attack
+    finished: list[tuple[float, float]] = []  # cost and seconds of each finished attack, also of an earlier audit
 
     def in_time() -> Iterator[Any]:
         for number, task in enumerate(tasks):
+            own_cache = cache if cache is not None and cache.covers(task.subject) else None
             elapsed = time.perf_counter() - started
             cost, seconds = (sum(part) for part in zip(*finished, strict=True)) if finished else (1.0, 0.0)
             expected = task.attack.cost * seconds / cost
-            if number and effort.time_budget is not None and elapsed + expected > effort.time_budget:
+            late = number > 0 and effort.time_budget is not None and elapsed + expected > effort.time_budget
+            if late and task.cached(secret, own_cache) is None:
                 dropped.append(task.title)
                 continue
             if effort.on_attack is not None:
                 effort.on_attack(task.title, number, len(tasks))
-            yield delayed(task)(secret, seed, cache if cache is not None and cache.covers(task.subject) else None)
+            yield delayed(task)(secret, seed, own_cache)
 
     costs = {(task.subject, task.attack.name): task.attack.cost for task in tasks}
     findings: list[Finding] = []
@@ -135,7 +143,6 @@ def run(
     with block_interrupts():
         results = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(in_time())
     for finding in results:
-        if finding.seconds > 0:
-            finished.append((costs[finding.subject, finding.attack], finding.seconds / jobs))
+        finished.append((costs[finding.subject, finding.attack], finding.seconds / jobs))
         findings.append(finding)
     return findings, dropped

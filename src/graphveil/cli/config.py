@@ -1,10 +1,12 @@
 """`--config FILE`: options of a verb from a YAML file, or from the run.json of an earlier run of `protect`.
 
 A key is the name of an option without its dashes, or of an argument, and a value is read as on the command line: `+2`
-stays a text. Options that are given on the command line win.
+stays a text. Options that are given on the command line win; of those that take NAME=VALUE, such as --set, the names
+that the command line omits are kept.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ from graphveil.errors import GraphveilError, first_line, unknown
 if TYPE_CHECKING:
     from yaml.nodes import MappingNode, Node
 
-    from graphveil.formats.run import RunRecord
+    from graphveil.formats.run import Config, RunRecord
 
 OWN_KEY = "config"
 """A file cannot name another one."""
@@ -36,6 +38,19 @@ def apply_config(context: typer.Context, file: Path | None) -> Path | None:
         else:
             context.default_map = _defaults(file, root, parameters)
     return file
+
+
+def merge_with_config(context: typer.Context, parameter: typer.CallbackParam, given: list[str] | None) -> list[str]:
+    """Add NAME=VALUE of the command line to those of the file; the last value of a name is used.
+
+    Args:
+        context: The context of the verb.
+        parameter: An option that may be repeated.
+        given: The values of the command line or, if it has none, of the file.
+    """
+    of_file = list((context.default_map or {}).get(str(parameter.name), ()))
+    values = list(given or ())
+    return values if values == of_file else [*of_file, *values]
 
 
 def _key(parameter: Any) -> str:
@@ -65,9 +80,14 @@ def _schema(root: "MappingNode") -> str:
 
 
 def _defaults(file: Path, root: "MappingNode", parameters: Mapping[str, Any]) -> dict[str, Any]:
+    import yaml
+
     found: dict[str, Any] = {}
     for key_node, value_node in root.value:
-        key, place = str(key_node.value).replace("_", "-"), f"{file}, line {key_node.start_mark.line + 1}"
+        place = f"{file}, line {key_node.start_mark.line + 1}"
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise GraphveilError(f"{place}: a key is a list or a mapping: expected the name of an option.")
+        key = str(key_node.value).replace("_", "-")
         if key not in parameters:
             raise GraphveilError(f"{place}: {unknown('key', key, parameters)}")
         parameter = parameters[key]
@@ -130,10 +150,10 @@ def _options_of_run(file: Path, verb: str) -> dict[str, Any]:
 
 
 def _run_options(file: Path, record: "RunRecord") -> dict[str, Any]:
+    from graphveil.target import Target
+
     config, reading = record.config, dict(record.reading or {})
-    recipe = {name: value for name, value in config.recipe.items() if value is not None and value != {}}
-    if others := [name for name, value in recipe.items() if isinstance(value, dict | list)]:
-        raise GraphveilError(f"{file} has the setting {others[0]!r}, which only Python can set: use gv.Veil.")
+    default_edges = Target.of(config.utility).message_edges
     names, attributes, bins = (reading.pop(name, None) for name in ("features", "attributes", "bins"))
     if any("," in name for name in names or ()):
         raise GraphveilError(f"{file} has a feature with a comma in its name, which --features cannot state.")
@@ -151,8 +171,19 @@ def _run_options(file: Path, record: "RunRecord") -> dict[str, Any]:
         "adversary": config.adversary.head,
         "adversary_steps": config.adversary.steps,
         "adversary_knows": config.adversary.knows,
-        "message_edges": record.message_edges,
+        "message_edges": None if record.message_edges == default_edges else record.message_edges,
         "split": record.split,
-        "set_": [f"{name}={value}" for name, value in recipe.items()],
+        "set_": [f"{name}={value}" for name, value in _changed_settings(file, config).items()],
         "seed": config.seed,
     }
+
+
+def _changed_settings(file: Path, config: "Config") -> dict[str, Any]:
+    """The settings that differ from the default recipe of a run; another encoder has other defaults for the rest."""
+    from graphveil.training.recipes import default_recipe
+
+    default = asdict(default_recipe(config.utility, config.encoder, config.objective, config.secrets))
+    changed = {name: value for name, value in config.recipe.items() if name not in default or value != default[name]}
+    if others := [name for name, value in changed.items() if value is None or isinstance(value, dict | list)]:
+        raise GraphveilError(f"{file} has the setting {others[0]!r}, which only Python can set: use gv.Veil.")
+    return changed

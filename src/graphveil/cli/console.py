@@ -53,17 +53,22 @@ console = PlainConsole()
 
 
 @contextmanager
-def exit_on_interrupt(outcome: str | None = None, folder: Path | None = None) -> Iterator[None]:
+def exit_on_interrupt(
+    outcome: str | None = None, folder: Path | None = None, otherwise: str | None = None
+) -> Iterator[None]:
     """On Ctrl-C, print a sentence and exit with code 130.
 
     Args:
         outcome: What is left, and what to do; None if nothing is and the command starts over.
         folder: Where something is left; there is nothing if it does not exist.
+        otherwise: What to do if there is nothing; None if the command starts over.
     """
     try:
         yield
     except KeyboardInterrupt:
-        if outcome is None or (folder is not None and not folder.exists()):
+        if folder is not None and not folder.exists():
+            outcome = otherwise
+        if outcome is None:
             fail("interrupted before anything was finished; the same command starts over.", code=130)
         fail(f"interrupted; {outcome}", code=130)
 

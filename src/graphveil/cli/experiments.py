@@ -121,8 +121,8 @@ def sweep(
     encoder: Annotated[str, typer.Option(help="gcn, gat or hgcn.")] = "gcn",
     objective: Objective = "codes",
     tradeoff: Annotated[
-        str, typer.Option(help="Trade-offs, separated by commas.")
-    ] = "0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
+        str | None, typer.Option(help="Trade-offs, separated by commas (default: 0, 0.1, ..., 1).")
+    ] = None,
     split: Split = None,
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Number of seeds: 0, 1, ...")] = 5,
     jobs: Jobs = None,
@@ -138,20 +138,14 @@ def sweep(
 
     The page report.html shows secrets of test nodes: share it only with people who may see them.
     """
-    from graphveil.experiments import spec
-    from graphveil.experiments.reproduce import Selection, check_folder
-    from graphveil.experiments.sweep import on_graph
+    from graphveil.experiments.reproduce import Selection
+    from graphveil.experiments.sweep import TRADEOFFS, Settings, as_text, prepare
     from graphveil.formats.experiment import SWEEP
 
     secrets = secret or ["labels"]
-
-    def experiment_on(title: str, kind: str) -> "Experiment":
-        return spec.sweep(title, utility, secrets, encoder, objective, tradeoff, kind)
-
-    experiment_on(graph, split or "paper")  # check the settings before the graph is read
-    check_folder(out)
-    opened = open_and_show(graph, reading, None, (utility, *secrets), secrets)
-    experiment = on_graph(experiment_on(opened.title, split or opened.default_split), opened)
+    tradeoffs = as_text(TRADEOFFS) if tradeoff is None else tradeoff
+    settings = Settings(utility, secrets, encoder, objective, tradeoffs, split)
+    experiment = prepare(graph, out, settings, lambda targets: open_and_show(graph, reading, None, targets, secrets))
     selection = Selection(seeds=seeds, rounds=rounds)
     _, failures = run_experiments({SWEEP: experiment}, selection, out, jobs, device, reaudit)
     console.result(experiments_record(out, [SWEEP]))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from graphveil.cli.config import merge_with_config
 from graphveil.cli.parameters import with_parameters
 from graphveil.errors import GraphveilError
 
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-def _option(kind: Any, help_: str) -> Any:
-    return Annotated[kind, typer.Option(help=help_, rich_help_panel="How the graph is read")]
+def _option(kind: Any, help_: str, callback: Callable[..., Any] | None = None) -> Any:
+    return Annotated[kind, typer.Option(help=help_, callback=callback, rich_help_panel="How the graph is read")]
 
 
 # All default to None: `embed` must distinguish a default that was given from an option that was not given.
@@ -31,7 +32,9 @@ _OPTIONS: Mapping[str, Any] = {
     ),
     "features": _option(str | None, "Node columns to use as features, separated by commas (default: all others)."),
     "drop": _option(list[str] | None, "A node column to exclude; may be repeated."),
-    "bins": _option(list[str] | None, "Cut a numeric attribute into classes of equal size: --bins age=4"),
+    "bins": _option(
+        list[str] | None, "Cut a numeric attribute into classes of equal size: --bins age=4", merge_with_config
+    ),
     "missing": _option(
         str | None, "What to use if the graph has no features: degree (default), or embedding (learned for each node)."
     ),

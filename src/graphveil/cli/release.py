@@ -1,6 +1,7 @@
 """`graphveil export`, `embed` and `grid`: write a release, apply an encoder to another graph, round embeddings."""
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -153,7 +154,7 @@ def embed(
     if audit and made.secrets:
         audits = _audit_embedded(made, panel, jobs, root)
     else:
-        _say(f"the embeddings were not audited; to audit them: graphveil audit {out}")
+        _say(f"the embeddings were not audited; to audit them: {_audit_command(made, panel, root)}")
     console.result(
         EmbedRecord(
             folder=str(out),
@@ -172,16 +173,29 @@ def _audit_embedded(made: "Embedded", panel: str, jobs: int | None, root: Path |
     from graphveil.auditing import Effort
     from graphveil.progress import show_attacks
     from graphveil.runs.audit import audit_run
+    from graphveil.runs.folder import RunFolder
 
-    out = made.folder
-    left = f"to continue the audit: graphveil audit {out} --resume"
-    with exit_on_interrupt(left), show_attacks(console) as on_attack:
+    out, command = made.folder, _audit_command(made, panel, root)
+    kept = f"the embeddings and the finished attacks are kept; to continue the audit: {command} --resume"
+    none_kept = f"the embeddings are kept; to audit them: {command}"
+    left = exit_on_interrupt(kept, RunFolder(out).unfinished_audit, none_kept)
+    with left, show_attacks(console) as on_attack:
         effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), on_attack=on_attack)
         audits = audit_run(out, made.secrets, panel, root, effort=effort)
     for file, result in audits.items():
         console.print(result)
         _say(f"written to {file}")
     return audits
+
+
+def _audit_command(made: "Embedded", panel: str, root: Path | None) -> str:
+    """The command that audits the same secrets of embeddings by the same panel."""
+    words = ["graphveil", "audit", str(made.folder)]
+    for secret in made.secrets:
+        words += ["--secret", secret]
+    words += [] if panel == "full" else ["--panel", panel]
+    words += [] if root is None else ["--root", str(root)]
+    return shlex.join(words)
 
 
 def _release_record(made: "Release") -> "ReleaseRecord":

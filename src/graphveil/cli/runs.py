@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphveil.cli.config import merge_with_config
 from graphveil.cli.console import console, exit_on_interrupt
 from graphveil.cli.graph_options import takes_graph
 from graphveil.cli.opening import open_and_show
@@ -79,7 +80,8 @@ def protect(
         ),
     ] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Change the recipe: --set rounds=500 --set dropout=0.3")
+        list[str] | None,
+        typer.Option("--set", callback=merge_with_config, help="Change the recipe: --set rounds=500 --set dropout=0.3"),
     ] = None,
     root: Root = None,
     seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 0,
@@ -228,6 +230,13 @@ def audit(
     if run is not None:
         left = f"the finished attacks are kept: run the same command with --resume to continue in {run}."
     kept = None if run is None else RunFolder(run).unfinished_audit
+    if kept is not None and kept.exists() and not resume:
+        console.print(
+            f"starting over: {kept} has the finished attacks of an interrupted audit, which are removed; --resume would"
+            " use them.",
+            highlight=False,
+            soft_wrap=True,
+        )
     with exit_on_interrupt(left, folder=kept), show_attacks(console) as on_attack:
         effort = Effort(jobs or (1 if panel == "quick" else min(os.cpu_count() or 1, 8)), time_budget, on_attack)
         if run is not None:

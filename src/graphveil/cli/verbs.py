@@ -1,7 +1,8 @@
 """The application, and the options that every verb has: --json, --quiet and --config."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -84,9 +85,22 @@ def _with_common_options(verb: Callable[..., None]) -> Callable[..., None]:
     def run(**values: Any) -> None:
         json, quiet, _ = (values.pop(name) for name in _COMMON)
         console.start(as_json=json, quiet=quiet)
-        verb(**values)
+        with _log_errors_only() if quiet else nullcontext():
+            verb(**values)
 
     return with_parameters(verb, run, _COMMON)
+
+
+@contextmanager
+def _log_errors_only() -> Iterator[None]:
+    """Log errors only, even with --verbose."""
+    log = logging.getLogger()
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 app = Verbs(

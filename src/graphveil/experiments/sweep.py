@@ -1,8 +1,8 @@
-"""`gv.sweep`: train and audit at many trade-offs, on a graph that has a name or lies in files."""
+"""`gv.sweep` and `graphveil sweep`: train and audit at many trade-offs, on a graph that has a name or lies in files."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -64,15 +64,10 @@ def sweep(  # noqa: PLR0913 - two are required, and each of the others is given 
         GraphveilError: if a setting is invalid, or a cell failed; the cells that have finished are kept.
     """
     secrets = [secret] if isinstance(secret, str) else list(secret)
-    texts = ",".join(map(str, tradeoffs))
-
-    def experiment_on(title: str, kind: str) -> spec.Experiment:
-        return spec.sweep(title, utility, secrets, encoder, objective, texts, kind)
-
-    experiment_on(str(graph), split or "paper")  # check the settings before the graph is read
-    check_folder(Path(out))
-    opened = open_source(str(graph), reading, targets=(utility, *secrets))
-    experiment = on_graph(experiment_on(opened.title, split or opened.default_split), opened)
+    settings = Settings(utility, secrets, encoder, objective, as_text(tradeoffs), split)
+    experiment = prepare(
+        str(graph), Path(out), settings, lambda targets: open_source(str(graph), reading, targets=targets)
+    )
     selection = Selection(seeds=seeds, rounds=rounds)
     with show_cells(Console(stderr=True, quiet=not progress), SWEEP, "cell", jobs) as on_done:
         rows, failed = run_experiment(SWEEP, experiment, selection, Path(out), jobs, device, on_done)
@@ -82,13 +77,56 @@ def sweep(  # noqa: PLR0913 - two are required, and each of the others is given 
     return rows
 
 
-def on_graph(experiment: spec.Experiment, opened: OpenedGraph) -> spec.Experiment:
-    """The experiment with the source of its graph; refused if the graph lacks a target or cannot be split.
+@dataclass(frozen=True)
+class Settings:
+    """What a sweep trains on a graph.
 
     Args:
-        experiment: from `spec.sweep`.
-        opened: its graph.
+        utility: the target to keep.
+        secrets: the targets to hide.
+        encoder: the name of the encoder.
+        objective: how secrets are hidden.
+        tradeoffs: numbers from 0 to 1, separated by commas.
+        split: "paper" or "proportional"; None for the default of the graph.
     """
+
+    utility: str
+    secrets: Sequence[str]
+    encoder: str
+    objective: str
+    tradeoffs: str
+    split: str | None
+
+    def on(self, title: str, default_split: str) -> spec.Experiment:
+        """The experiment on a graph with this title; refused if a setting is invalid."""
+        split = self.split or default_split
+        return spec.sweep(title, self.utility, self.secrets, self.encoder, self.objective, self.tradeoffs, split)
+
+
+def as_text(tradeoffs: Sequence[float]) -> str:
+    """Trade-offs as on the command line, separated by commas."""
+    return ",".join(map(str, tradeoffs))
+
+
+def prepare(
+    graph: str, out: Path, settings: Settings, open_graph: Callable[[Sequence[str]], OpenedGraph]
+) -> spec.Experiment:
+    """Check the settings and the folder, and only then open the graph and make the experiment.
+
+    Args:
+        graph: the name of a graph, a file or a folder.
+        out: the folder of cells and tables.
+        settings: what to train.
+        open_graph: opens the graph with these targets.
+    """
+    settings.on(graph, "paper")  # refuses invalid settings before the graph is read
+    check_folder(out)
+    opened = open_graph((settings.utility, *settings.secrets))
+    return _with_source(settings.on(opened.title, opened.default_split), opened)
+
+
+def _with_source(experiment: spec.Experiment, opened: OpenedGraph) -> spec.Experiment:
+    """The experiment with the source of its graph; refused if the graph lacks a target or cannot be split."""
     if opened.reading is not None:
         source = spec.Source(opened.name, json.dumps(asdict(opened.reading)), digest(opened.graph))
         experiment = replace(experiment, source=source)

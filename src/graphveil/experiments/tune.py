@@ -25,12 +25,13 @@ from joblib import Parallel, delayed
 
 from graphveil.auditing import Audit, Effort
 from graphveil.auditing.flags import TOO_FEW
+from graphveil.errors import GraphveilError
 from graphveil.experiments.candidates import Candidate, Point, Search, Task, largest, limits_of, run_candidate
 from graphveil.files import check_output_folder, hold_lock
 from graphveil.formats.store import write
 from graphveil.formats.tune import CandidateRecord, PointRecord, SecretLimit, TuneRecord
 from graphveil.runs.audit import audit_run
-from graphveil.runs.folder import RunFolder
+from graphveil.runs.folder import LEDGER, RECORD, RunFolder
 from graphveil.target import CHANCE_AUC, LINKS, Target, without_links
 
 TRADEOFFS = (0.3, 0.7, 0.85)
@@ -127,17 +128,21 @@ def find(task: Task, out: Path, on_done: Callable[[int, int, str | None], None] 
 def judge(task: Task, out: Path, points: Sequence[Point], effort: Effort | None = None) -> Tuned:
     """Audit the best candidate on the test part, and compare it with the limit.
 
+    An audit that was interrupted continues. If the same candidate was chosen before, its folder is kept.
+
     Args:
         task: what was searched for.
         out: the folder of the search.
         points: the candidates, the best first.
         effort: how long to try.
+
+    Raises:
+        GraphveilError: if another candidate was chosen before and its codes have been released.
     """
     folder, (limits, chance) = out / CHOSEN, limits_of(task)
     with _lock(out):
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(out / CANDIDATES / str(points[0].candidate), folder, ignore=shutil.ignore_patterns(".lock"))
-        audits = {one.secret.name: one for one in audit_run(folder, effort=effort).values()}
+        _copy_chosen(out / CANDIDATES / str(points[0].candidate), folder)
+        audits = {one.secret.name: one for one in audit_run(folder, effort=effort, resume=True).values()}
         leaks = {secret: largest(one.certificate, one.upper) for secret, one in audits.items()}
         score = RunFolder(folder).record().scores.utility or 0.0
         met = all(leaks[secret] <= limits[secret] for secret in task.secrets)
@@ -148,6 +153,25 @@ def judge(task: Task, out: Path, points: Sequence[Point], effort: Effort | None 
     if met:
         sentence += f" {_next_step(folder, limits, flags)}"
     return Tuned(points, limits, folder, audits, met, sentence)
+
+
+def _copy_chosen(candidate: Path, folder: Path) -> None:
+    """Copy a candidate, unless the folder holds it already.
+
+    `run.json` is removed first and copied last, so that a folder with it is complete.
+    """
+    record = folder / RECORD
+    if record.is_file() and RunFolder(folder).record_digest == RunFolder(candidate).record_digest:
+        return
+    if RunFolder(folder).has_releases:
+        raise GraphveilError(
+            f"{folder} has released codes ({LEDGER}), and the search now chooses another candidate, {candidate.name}:"
+            f" move {folder} to another place, run the same command again, and export with --released-before."
+        )
+    record.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(candidate, folder, ignore=shutil.ignore_patterns(".lock", RECORD))
+    shutil.copy2(candidate / RECORD, record)
 
 
 def _lock(out: Path) -> AbstractContextManager[None]:

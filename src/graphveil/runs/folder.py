@@ -45,7 +45,7 @@ from graphveil.veil import Veil
 
 RECORD, MODEL, EMBEDDINGS, HISTORY = "run.json", "model.safetensors", "embeddings.parquet", "history.parquet"
 CHECKPOINT, LAST_GOOD, CONTROLS = "checkpoint.safetensors", "last_good", "controls.safetensors"
-UNFINISHED_AUDIT = "audit.unfinished"
+UNFINISHED_AUDIT, LEDGER = "audit.unfinished", "releases.json"
 NEEDS_RECORD = (EMBEDDINGS, TRAINED_ON, TRAINED_LINKS, HISTORY, MODEL)
 """Files that are removed if a run fails before `run.json` is written."""
 
@@ -87,6 +87,11 @@ class RunFolder:
     def unfinished_audit(self) -> Path:
         """The folder with the answers of an unfinished audit."""
         return self.path / UNFINISHED_AUDIT
+
+    @property
+    def has_releases(self) -> bool:
+        """Whether codes of the run have been released; see `graphveil.release.ledger`."""
+        return (self.path / LEDGER).exists()
 
     @property
     def last_good(self) -> Path:

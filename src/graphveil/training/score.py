@@ -73,10 +73,11 @@ class Score:
 
     def _repr_html_(self) -> str:
         utility = f"{self.utility:.2%} {self.utility_metric} (chance {self.utility_chance:.2%})"
-        secrets = {
-            one.secret: f"{one.value:.2%} {one.metric} (chance {one.chance:.2%}), {one.attack}" for one in self.secrets
+        attacks = {
+            f"attack on {one.secret}": f"{one.value:.2%} {one.metric} (chance {one.chance:.2%}), {one.attack}"
+            for one in self.secrets
         }
-        return notebook.table("Score on the test part", {"utility": utility} | secrets)
+        return notebook.table("Score on the test part", {"utility": utility} | attacks)
 
 
 def score(
