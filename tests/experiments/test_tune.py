@@ -14,9 +14,8 @@ from graphveil.auditing.attacks import Answers
 from graphveil.auditing.secret import Secret
 from graphveil.experiments.candidates import Candidate, Point, Search, Task
 from graphveil.experiments.tune import _next_step, _recommendation, find, judge, on_front, search_stages
-from graphveil.release.ledger import LEDGER
 from graphveil.runs.audit import audit_run
-from graphveil.runs.folder import RunFolder
+from graphveil.runs.folder import LEDGER, RunFolder
 
 Rule = Callable[[Candidate], tuple[float, float]]
 

@@ -22,9 +22,9 @@ from graphveil.formats.run import RunRecord
 from graphveil.formats.store import read, reason, write
 from graphveil.randomness import hashed_names
 from graphveil.release.codes import Integers
-from graphveil.runs.folder import RunFolder
+from graphveil.runs.folder import LEDGER, RunFolder
 
-LEDGER, FOLDER = "releases.json", "releases"
+FOLDER = "releases"
 WAIT = 30.0
 """Seconds to wait for another process that writes to the folder of the run."""
 
