@@ -53,7 +53,7 @@ bench: $(READY)  ## docs/benchmark.md: rounds, runs and splits against plain PyG
 picture: $(READY)  ## the pictures in the README; the second one needs Chromium
 	$(BIN)/python examples/picture.py docs/before_after.png
 	$(BIN)/graphveil tune cora --max-leak +2 --out runs/tuned
-	chromium --headless --no-sandbox --hide-scrollbars --window-size=1280,1210 --screenshot=docs/page.png runs/tuned/report.html
+	chromium --headless --no-sandbox --hide-scrollbars --window-size=1280,725 --screenshot=docs/page.png runs/tuned/report.html
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
