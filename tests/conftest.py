@@ -42,7 +42,7 @@ def forked_pool(forks: Forks, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells run in this process; `experiments/test_workers.py` has cells in real workers."""
-    monkeypatch.setattr(workers, "get_reusable_executor", lambda **_: InThisProcess())
+    monkeypatch.setattr(workers, "ProcessPoolExecutor", lambda **_: InThisProcess())
 
 
 @pytest.fixture

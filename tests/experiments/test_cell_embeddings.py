@@ -14,7 +14,7 @@ from graphveil.experiments.cells import Cell, finish, read_result
 from graphveil.experiments.reproduce import Selection, batches, cells, run_cell, run_missing
 from graphveil.experiments.spec import load_experiment
 from tests.cheap import untuned_regression
-from tests.experiments.made import TINY, ignore_progress, train_on_the_cpu
+from tests.experiments.made import TINY, ignore_progress, train_on_the_cpu, write_result
 
 
 @pytest.mark.usefixtures("small_audits")
@@ -69,6 +69,34 @@ def test_cells_that_a_gpu_trains_in_batches_equal_single_ones(tmp_path: Path, mo
         assert together.utility == pytest.approx(alone.utility, abs=2e-3)
         assert together.history.round == alone.history.round
         assert (together.secrets["labels"].map is None) == (cell.seed > 0)
+
+
+def test_batches_are_of_alike_cells_and_the_largest_come_first() -> None:
+    small = replace(TINY, dataset="karate", split="proportional")
+    todo = [replace(small, seed=seed, tradeoff=tradeoff / 10) for tradeoff in range(5) for seed in range(3)]
+    large = replace(small, dataset="synthetic")
+    found = batches([*todo, large])
+    assert found[0] == [large], "more nodes than two batches of the small graph"
+    assert [[cell.seed for cell in batch] for batch in found[1:]] == [[0] * 5 + [1] * 5, [2] * 5], "whole seeds"
+    assert sorted(map(len, batches([replace(small, seed=seed) for seed in range(30)]))) == [6, 12, 12]
+
+
+@pytest.mark.usefixtures("one_process")
+def test_cells_that_differ_in_the_panel_alone_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained: list[Cell] = []
+
+    def counting(batch: list[Cell]) -> list[Trained]:
+        trained.extend(batch)
+        return train(batch)
+
+    train_on_the_cpu(monkeypatch)
+    monkeypatch.setattr(reproduce_module, "train", counting)
+    monkeypatch.setattr(reproduce_module, "finish", lambda kept, folder: write_result(kept.cell, folder, {}))
+    cell = replace(TINY, dataset="karate", split="proportional", rounds=1, device="cuda")
+    todo = [cell, replace(cell, panel="full")]
+    assert run_missing(todo, tmp_path, 1, ignore_progress) == []
+    assert len(trained) == 1
+    assert all(cell.file(tmp_path).exists() for cell in todo)
 
 
 @pytest.mark.usefixtures("one_process")

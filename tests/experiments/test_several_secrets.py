@@ -53,7 +53,7 @@ def sweep(folder: Path) -> Sweep:
             patch.setattr(sys, "argv", ["graphveil", *map(str, [*given, *few])])
             patch.setattr(sys, "stdout", output)
             patch.setattr(classifiers, "logistic_regression", untuned_regression)
-            patch.setattr(workers, "get_reusable_executor", lambda **_: InThisProcess())
+            patch.setattr(workers, "ProcessPoolExecutor", lambda **_: InThisProcess())
             with pytest.raises(SystemExit) as left:
                 cli.run()
             assert not left.value.code

@@ -34,16 +34,22 @@ CELLS = ("sweep", "reproduce")
 class AtOnce:
     """Workers without processes."""
 
-    def __init__(self, _: int, settle: Callable[[Any, str | None], None]) -> None:
+    running = ()
+
+    def __init__(self, _: int, settle: Callable[[Any, str | None], None], **__: bool) -> None:
         self._settle = settle
 
-    def submit(self, cell: Any, work: Callable[[], str | None]) -> None:
-        self._settle(cell, work())
+    def __class_getitem__(cls, _: Any) -> Any:
+        return cls
+
+    def submit(self, item: Any, work: Callable[[], str | None]) -> None:
+        self._settle(item, work())
 
     def settle_done(self) -> None:
         pass
 
-    finish = stop = settle_done
+    def stop(self, kill: bool = True) -> None:
+        pass
 
 
 def at_once(n_jobs: int, return_as: str) -> Callable[[Iterable[Any]], Iterator[Any]]:

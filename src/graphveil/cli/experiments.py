@@ -155,31 +155,30 @@ def sweep(
 def run_experiments(
     chosen: "dict[str, Experiment]", selection: "Selection", out: Path, jobs: int | None, device: str, reaudit: bool
 ) -> "tuple[dict[str, list[Row]], int]":
-    """Run experiments one after the other, print their tables and write a report.
+    """Run experiments, print their tables and write a report.
 
     Returns:
         The rows of each experiment by its name, and the number of failed cells.
     """
+    from graphveil.experiments import reproduce
     from graphveil.experiments.peers import missing_extra
     from graphveil.experiments.render import brief
-    from graphveil.experiments.reproduce import run_experiment
     from graphveil.progress import show_cells
 
-    tables, failures = {}, 0
     for name, experiment in chosen.items():
         if (sentence := missing_extra(experiment.peers)) is not None:
             console.print(f"{name}: {sentence}", markup=False)
-        how_to_continue = f"run the same command again to continue in {out}."
-        processes = jobs or os.cpu_count() or 1
-        with exit_on_interrupt(how_to_continue), show_cells(console, name, "cell", processes) as on_done:
-            rows, failed = run_experiment(name, experiment, selection, out, processes, device, on_done, reaudit)
-        tables[name] = rows
-        show_table(experiment.title, *brief(rows))
+    title = next(iter(chosen)) if len(chosen) == 1 else "experiments"
+    processes = jobs or os.cpu_count() or 1
+    with exit_on_interrupt(f"run the same command again to continue in {out}."):
+        with show_cells(console, title, "cell", processes) as on_done:
+            tables, failed = reproduce.run_experiments(chosen, selection, out, processes, device, on_done, reaudit)
+        for name, rows in tables.items():
+            show_table(chosen[name].title, *brief(rows))
         for cell, fault in failed:
             console.print(f"failed: {cell}: {fault}", markup=False)
-        failures += len(failed)
-    report_results(out, out / "report.html")
-    return tables, failures
+        report_results(out, out / "report.html")
+    return tables, len(failed)
 
 
 def experiments_record(out: Path, names: "Iterable[str]", table1: bool = False) -> "ExperimentsRecord":

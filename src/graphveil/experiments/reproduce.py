@@ -1,26 +1,32 @@
-"""Run the missing cells of an experiment, report progress, and write its tables."""
+"""Run the missing cells of experiments, report progress, and write their tables."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from graphveil.errors import OUT_OF_MEMORY, GraphveilError, is_out_of_memory, unknown
-from graphveil.experiments.cell_embeddings import Trained, keep, read_kept, train
+from graphveil.experiments.cell_embeddings import keep, read_kept, train
 from graphveil.experiments.cells import Cell, finish, read_result
 from graphveil.experiments.peers import PEERS
 from graphveil.experiments.render import comma_separated, latex, markdown
 from graphveil.experiments.result_file import experiment_record
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Row, row
-from graphveil.experiments.workers import Workers
+from graphveil.experiments.workers import Workers, finish_all
 from graphveil.files import check_output_folder, hold_lock, write_text
 from graphveil.formats.store import write
 from graphveil.training.inputs import pick_device
 
-ROWS_AT_ONCE = 200_000
+OnDone = Callable[[int, int, str | None], None]
+
+ROWS_AT_ONCE = 250_000
 """The maximum number of nodes in a batch, over all its runs."""
+CELLS_AT_ONCE = 12
+"""The maximum number of cells in a batch: the work for each cell alone would otherwise take longer than the rest."""
+MOST_TRAINERS = 12
+"""Processes that train on one GPU at most; more have to wait for each other."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +55,31 @@ def run_experiment(
     out: Path,
     jobs: int = 1,
     device: str = "cpu",
-    on_done: Callable[[int, int, str | None], None] | None = None,
+    on_done: OnDone | None = None,
     reaudit: bool = False,
 ) -> tuple[list[Row], list[tuple[Cell, str]]]:
-    """Run the missing cells of an experiment, and write its table as Markdown, CSV and LaTeX.
+    """Run one experiment; see `run_experiments`."""
+    rows, failed = run_experiments({name: experiment}, selection, out, jobs, device, on_done, reaudit)
+    return rows[name], failed
+
+
+def run_experiments(
+    experiments: Mapping[str, Experiment],
+    selection: Selection,
+    out: Path,
+    jobs: int = 1,
+    device: str = "cpu",
+    on_done: OnDone | None = None,
+    reaudit: bool = False,
+) -> tuple[dict[str, list[Row]], list[tuple[Cell, str]]]:
+    """Run the missing cells of experiments, and write their tables as Markdown, CSV and LaTeX.
 
     A peer whose optional package is not installed is skipped, unless its results exist. If the selection sets the
     number of rounds, the results are not compared with the paper.
 
     Args:
-        name: the name of the files.
-        experiment: the experiment.
-        selection: the part of it to run.
+        experiments: the experiments by the names of their files.
+        selection: the part of them to run.
         out: the folder of the tables; cells are in its subfolder `cells`.
         jobs: the number of processes.
         device: "cpu", "cuda" or "auto".
@@ -68,12 +87,13 @@ def run_experiment(
         reaudit: audit all stored embeddings again, also those of cells with a result.
 
     Returns:
-        The rows of the table, and the cells that failed with their error messages.
+        The rows of each table, and the cells that failed with their error messages.
     """
     check_folder(out)
-    groups = cells(experiment, selection, str(pick_device(device)))
+    groups = {name: cells(one, selection, str(pick_device(device))) for name, one in experiments.items()}
     folder = out / "cells"
-    todo = [cell for group in groups.values() for cell in group if _can_run(cell) or _has_run(cell, folder)]
+    all_cells = dict.fromkeys(cell for of_one in groups.values() for group in of_one.values() for cell in group)
+    todo = [cell for cell in all_cells if _can_run(cell) or _has_run(cell, folder)]
     busy = f"another process is writing to {out}: wait for it, or choose another folder."
     # taking the second lock removes the incomplete files that killed workers left in the folder
     with hold_lock(out / ".lock", 0, busy), hold_lock(folder / ".lock", 0, busy):
@@ -89,22 +109,37 @@ def run_experiment(
         if on_done is not None:
             on_done(done, len(todo), None)
         failed = run_missing(todo, folder, jobs, count, again)
-        found = {
-            key: [result for cell in group if (result := read_result(cell, folder)) is not None]
-            for key, group in groups.items()
-        }
-        found = {key: results for key, results in found.items() if results}
-        keys = [(key, secret) for key in found for secret in experiment.secrets]
-        rows = [row(experiment, key, secret, found[key], judge=selection.rounds is None) for key, secret in keys]
-        for suffix, text in (
-            ("md", markdown(rows)),
-            ("csv", comma_separated(rows)),
-            ("tex", latex(rows, experiment.title)),
-        ):
-            write_text(out / f"{name}.{suffix}", text)
-        results = [found[key] for key, _ in keys]
-        write(out / f"{name}.json", experiment_record(name, experiment, rows, results, failed, asdict(selection)))
-    return rows, failed
+        tables = {name: _write_tables(name, experiments[name], groups[name], selection, out, failed) for name in groups}
+    return tables, failed
+
+
+def _write_tables(
+    name: str,
+    experiment: Experiment,
+    groups: Mapping[tuple[str, str, str, float], Sequence[Cell]],
+    selection: Selection,
+    out: Path,
+    failed: Sequence[tuple[Cell, str]],
+) -> list[Row]:
+    """Write the tables of one experiment from the results of its cells; returns their rows."""
+    found = {
+        key: [result for cell in group if (result := read_result(cell, out / "cells")) is not None]
+        for key, group in groups.items()
+    }
+    found = {key: results for key, results in found.items() if results}
+    keys = [(key, secret) for key in found for secret in experiment.secrets]
+    rows = [row(experiment, key, secret, found[key], judge=selection.rounds is None) for key, secret in keys]
+    for suffix, text in (
+        ("md", markdown(rows)),
+        ("csv", comma_separated(rows)),
+        ("tex", latex(rows, experiment.title)),
+    ):
+        write_text(out / f"{name}.{suffix}", text)
+    results = [found[key] for key, _ in keys]
+    own = {cell for group in groups.values() for cell in group}
+    faults = [(cell, fault) for cell, fault in failed if cell in own]
+    write(out / f"{name}.json", experiment_record(name, experiment, rows, results, faults, asdict(selection)))
+    return rows
 
 
 def check_folder(out: Path) -> None:
@@ -227,8 +262,8 @@ def run_missing(
 ) -> list[tuple[Cell, str]]:
     """Run every cell without a valid result.
 
-    A cell with stored embeddings is audited without training. On a CPU every process trains and audits. On a GPU the
-    main process trains whole batches, and the other processes audit at the same time.
+    A cell with stored embeddings is audited without training. On a CPU every process trains and audits. On a GPU some
+    processes train batches of cells, the largest graphs first, and others audit at the same time.
 
     Args:
         todo: the cells to run.
@@ -250,70 +285,83 @@ def run_missing(
     # in random order, because quick cells first would make the estimate of the remaining time too low
     missing = [cell for cell in todo if cell in again or read_result(cell, folder) is None]
     missing.sort(key=lambda cell: cell.key)
-    workers = Workers(max(1, min(jobs, len(missing))), settle)
-    to_train = [cell for cell in missing if cell.device != "cpu" and read_kept(cell, folder) is None]
-    try:
-        for cell in missing:
-            if cell not in to_train:
-                workers.submit(cell, partial(run_cell, cell, folder))
-        for batch in batches(to_train):
-            for cell, trained in _train_batch(batch):
-                if isinstance(trained, str):
-                    settle(cell, trained)
+    workers = Workers[Cell](max(1, min(jobs, len(missing))), settle)
+    alike: dict[str, list[Cell]] = {}  # cells that differ only in their audit
+    for cell in missing:
+        if cell.device == "cpu" or read_kept(cell, folder) is not None:
+            workers.submit(cell, partial(run_cell, cell, folder))
+        else:
+            alike.setdefault(cell.training_key, []).append(cell)
+
+    def trained(batch: Sequence[Cell], fault: str | None) -> None:
+        """Audit the cells of a batch; if it failed, train its cells one by one."""
+        for cell in batch:
+            if fault is not None and len(batch) > 1:
+                trainers.submit([cell], partial(train_batch, [cell], folder))
+                continue
+            for same in alike[cell.training_key]:
+                if fault is not None:
+                    settle(same, fault)
                 else:
-                    workers.submit(cell, partial(finish_cell, trained, folder))
-            workers.settle_done()
-        workers.finish()
+                    workers.submit(same, partial(run_cell, same, folder))
+
+    to_train = batches([same[0] for same in alike.values()])
+    trainers = Workers[Sequence[Cell]](max(1, min(jobs, MOST_TRAINERS, len(to_train))), trained, on_gpu=True)
+    try:
+        for batch in to_train:
+            trainers.submit(batch, partial(train_batch, batch, folder))
+        finish_all(trainers, workers)
     except BaseException:  # above all Ctrl-C
+        trainers.stop()
         workers.stop()
         raise
     return failed
 
 
 def batches(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """Group cells that differ only in seed and trade-off into batches of at most `ROWS_AT_ONCE` nodes."""
-    alike: dict[Cell, list[Cell]] = {}
+    """Group cells that differ only in seed and trade-off, those on the largest graphs first.
+
+    A batch has at most `ROWS_AT_ONCE` nodes and `CELLS_AT_ONCE` cells. The trade-offs of a seed stay together, since
+    they may share the training of teachers.
+    """
+    alike: dict[Cell, dict[int, list[Cell]]] = {}
     for cell in cells:
-        alike.setdefault(replace(cell, seed=0, tradeoff=0.0), []).append(cell)
-    found = []
-    for group in alike.values():
-        size = max(1, ROWS_AT_ONCE // group[0].graph().x.size(0))
-        found += [group[first : first + size] for first in range(0, len(group), size)]
-    return found
+        alike.setdefault(replace(cell, seed=0, tradeoff=0.0, panel="quick"), {}).setdefault(cell.seed, []).append(cell)
+    found: list[tuple[int, list[Cell]]] = []
+    for like, by_seed in alike.items():
+        nodes = like.graph().x.size(0)
+        size = max(1, min(CELLS_AT_ONCE, ROWS_AT_ONCE // nodes))
+        parts = [group[first : first + size] for group in by_seed.values() for first in range(0, len(group), size)]
+        batch: list[Cell] = []
+        for part in parts:
+            if len(batch) + len(part) > size:
+                found.append((nodes, batch))
+                batch = []
+            batch = [*batch, *part]
+        found.append((nodes, batch))
+    found.sort(key=lambda one: one[0] * len(one[1]), reverse=True)
+    return [batch for _, batch in found]
 
 
-def _train_batch(batch: Sequence[Cell]) -> Iterator[tuple[Cell, Trained | str]]:
-    """Yield each trained cell or its error message; if a batch fails, its cells are trained one by one."""
+def train_batch(batch: Sequence[Cell], folder: Path) -> str | None:
+    """Train cells as one batch and store their embeddings; return the error message, or None."""
     try:
-        yield from zip(batch, train(batch), strict=True)
+        for trained in train(batch):
+            keep(trained, folder)
     except Exception as error:  # no error may stop the other cells
-        if len(batch) == 1:
-            yield batch[0], _sentence(error)
-            return
-        for cell in batch:
-            yield from _train_batch([cell])
+        return _sentence(error)
+    return None
 
 
 def run_cell(cell: Cell, folder: Path) -> str | None:
-    """Train and audit one cell in a worker process; return the error message, or None."""
-    if (kept := read_kept(cell, folder)) is not None:
-        return _audit(kept, folder)
-    ((_, trained),) = _train_batch([cell])
-    return trained if isinstance(trained, str) else finish_cell(trained, folder)
-
-
-def finish_cell(trained: Trained, folder: Path) -> str | None:
-    """Store and audit the embeddings of one cell in a worker process; return the error message, or None."""
+    """Train one cell, if its embeddings are not stored, and audit it; return the error message, or None."""
     try:
-        keep(trained, folder)
-    except Exception as error:
-        return _sentence(error)
-    return _audit(trained, folder)
-
-
-def _audit(trained: Trained, folder: Path) -> str | None:
-    try:
-        finish(trained, folder)
+        if (kept := read_kept(cell, folder)) is None:
+            if (fault := train_batch([cell], folder)) is not None:
+                return fault
+            kept = read_kept(cell, folder)
+        assert kept is not None, "its file was written a moment ago"
+        finish(kept, folder)
     except Exception as error:
         return _sentence(error)
     return None
