@@ -6,6 +6,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 import graphveil as gv
+from graphveil.models.codes import soft_codes
 from graphveil.training.loop import Training
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -51,8 +52,13 @@ def test_a_few_rounds_of_codes_are_those_of_the_cpu(graph: Data, split: gv.Split
     for a, b in zip(cpu.history_, gpu.history_, strict=True):
         assert a.utility_loss == pytest.approx(b.utility_loss, abs=1e-3)
         assert a.secrets[0].loss == pytest.approx(b.secrets[0].loss, abs=1e-3)
-    # a node whose two best codes are nearly as probable may get either
-    assert float((cpu.codes(graph, split) == gpu.codes(graph, split)).double().mean()) > 0.98
+    # before codes are merged: rounding may change which of two nearly equal merges is cheaper
+    q, other = (soft_codes(veil.encode(graph, split).cpu(), cpu.code_shape_) for veil in (cpu, gpu))
+    assert float((q - other).abs().max()) < 1e-2 * float(q.max())
+    best, second = q.topk(2, dim=-1).values.unbind(dim=-1)
+    clear = best > 1.05 * second  # of two nearly equal codes, a node may get either
+    assert clear.any()
+    assert (q.argmax(dim=-1) == other.argmax(dim=-1))[clear].all()
 
 
 def test_codes_that_hide_links_are_those_of_the_cpu(graph: Data) -> None:
