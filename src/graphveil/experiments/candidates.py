@@ -18,6 +18,7 @@ from graphveil.data.datasets.catalog import default_split, open_graph
 from graphveil.data.origin import ReadOptions, class_names, node_ids
 from graphveil.data.splits.split import draw_split
 from graphveil.errors import GraphveilError, unknown
+from graphveil.experiments.forecast import forecast
 from graphveil.experiments.validation import without_test_part
 from graphveil.formats.audit import CodeCounts
 from graphveil.runs.folder import RECORD, RunFolder
@@ -89,7 +90,8 @@ class Point:
     Args:
         candidate: the training.
         utility: AUC or accuracy on the validation part.
-        leaks: by secret, the largest value that a limit applies to.
+        leaks: by secret, what a limit is compared with: for a class the forecast of the certificate of all nodes, for
+            links the certificate of those outside the test part.
         codes: by secret, the nodes counted by code and class; for links, pairs by two codes.
     """
 
@@ -216,8 +218,11 @@ def _measured(veil: Veil, candidate: Candidate, graph: Data, split: Split, z: An
     matched_by = Target.of(veil.utility).matched_by
     leaks, codes = {}, {}
     for secret in veil.secrets:
-        certificate = certificate_of(z, seen, inner, secret, matched_by)
-        leaks[secret] = largest(certificate, _chance(seen, secret))
+        if Target.of(secret).is_links:
+            leaks[secret] = largest(certificate_of(z, seen, inner, secret, matched_by), CHANCE_AUC)
+        else:
+            y = node_classes(seen, secret).numpy()
+            leaks[secret] = forecast(row_codes(z), y, int(node_classes(graph, secret).max()) + 1, candidate.seed)
         codes[secret] = _counted(seen, inner, secret, row_codes(z))
     return Point(candidate, utility, leaks, codes)
 

@@ -7,8 +7,10 @@ Candidates are runs of `protect` in folders of their own, so that a stopped sear
 3. the best trade-off with further seeds.
 
 Codes hold a limit by themselves. If classes are hidden, `leak_limit` is set to `SHARE` of the limit: it is applied to
-known and predicted classes, and the certificate over all nodes is sometimes higher. If links are hidden, the trade-off
-decides the limit, and stage 2 solves for it: the AUC above chance is in proportion to lambda / (1 - lambda).
+known and predicted classes, and the certificate over all nodes is higher, above all on small graphs. It is forecast
+(`graphveil.experiments.forecast`), and smaller parts are tried if no candidate is within the limit after stage 2. If
+links are hidden, the trade-off decides the limit, and stage 2 solves for it: the AUC above chance is in proportion to
+lambda / (1 - lambda).
 
 The choice sees nothing of the test part (`graphveil.experiments.validation`). The chosen run is then audited on it in
 full.
@@ -40,6 +42,8 @@ SEEDS = 4
 """The number of seeds of the best candidate."""
 SHARE = 0.5
 """The part of a limit that training may use."""
+SMALLER = (0.5, 0.25, 0.0)
+"""The parts of that which are tried if no candidate is within the limit."""
 GAINS = (0.0, 0.005, 0.02, 0.05, 0.1)
 """What training may use if the smallest utility is stated instead of a limit."""
 FIRST_GAIN = 0.01
@@ -207,6 +211,8 @@ def search_stages(
     else:
         others = [replace(first, tradeoff=other) for other in TRADEOFFS]
     points = ranked([*points, *measure(others)])
+    if task.max_leak is not None and classes and points[0].excess(limits) > 0:
+        points = ranked([*points, *measure([replace(points[0].candidate, gain=part * gain) for part in SMALLER])])
     again = [replace(points[0].candidate, seed=task.search.seed + 1 + number) for number in range(SEEDS - 1)]
     return ranked([*points, *measure(again)])
 
