@@ -89,7 +89,7 @@ def full_audit(path: Path, nodes: int) -> Callable[[], dict[str, Any]]:
 
     def audit() -> dict[str, Any]:
         found = gv.audit(z, graph, split, "links")
-        return {"headline": found.headline.value, "attacks": len(found.findings)}
+        return {"headline": found.strongest.headline.value, "attacks": len(found.findings)}
 
     return audit
 

@@ -234,5 +234,5 @@ def digest(graph: Data) -> str:
             parts = [value.crow_indices(), value.col_indices(), value.values()]
         for part in parts:
             sha.update(f"{key}:{tuple(part.shape)}:{part.dtype}".encode())
-            sha.update(part.detach().cpu().contiguous().numpy().tobytes())
+            sha.update(part.detach().cpu().contiguous().numpy().ravel().data)
     return sha.hexdigest()

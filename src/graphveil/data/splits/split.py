@@ -211,7 +211,8 @@ class Split:
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, Tensor):
-                sha.update(field.name.encode() + value.contiguous().numpy().tobytes())
+                sha.update(field.name.encode())
+                sha.update(value.contiguous().numpy().ravel().data)
         return sha.hexdigest()
 
 
