@@ -108,6 +108,16 @@ def both_directions(pairs: Tensor) -> Tensor:
     return torch.cat([pairs, pairs.flip(0)], dim=1)
 
 
+def decode_both_directions(codes: Tensor) -> Tensor:
+    """Return PyG's `edge_index`, (2, 2 * links), of the pairs with these codes, (links,), without other copies."""
+    edge_index = codes.new_empty(2, 2 * codes.numel())
+    forth, back = edge_index.split(codes.numel(), dim=1) if codes.numel() else (edge_index, edge_index)
+    for start in range(0, codes.numel(), BLOCK):
+        pairs = decode_pairs(codes[start : start + BLOCK])
+        forth[:, start : start + BLOCK], back[:, start : start + BLOCK] = pairs, pairs.flip(0)
+    return edge_index
+
+
 def node_attributes(graph: Data) -> list[str]:
     """Return the names of the tensors of one value per node, without the labels."""
     names = [name for name in graph.keys() if name not in ("x", "y", "edge_index")]  # noqa: SIM118 - not a dict
