@@ -115,6 +115,7 @@ class Search:
         jobs: the number of processes.
         device: "cpu", "cuda" or "auto".
         rounds: the number of rounds for a test run; None for that of the recipe.
+        ray: the address of a Ray cluster that trains the candidates, on CPUs; see `cluster.Cluster`.
     """
 
     encoders: Sequence[str] = ENCODERS
@@ -124,6 +125,7 @@ class Search:
     jobs: int = 1
     device: str = "cpu"
     rounds: int | None = None
+    ray: str | None = None
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,10 @@ class Task:
         for name in search.encoders:
             if name not in ENCODERS:
                 raise unknown("encoder", name, ENCODERS)
+        if search.ray is not None and search.device != "cpu":
+            raise GraphveilError(
+                f"candidates on a Ray cluster are trained on CPUs, and the device is {search.device!r}: omit --device."
+            )
         limit = None if min_utility is not None else Limit.parsed(str("+2" if max_leak is None else max_leak))
         return cls(graph, utility, secrets, limit, min_utility, search)
 
@@ -257,7 +263,7 @@ def _check_same(task: Task, path: Path, graph: Data, split: Split) -> None:
     record = RunFolder(path).record()
     same = (record.graph_digest, record.split_digest) == (digest(graph), split.digest())
     if not same or (record.config.utility, tuple(record.config.secrets)) != (task.utility, task.secrets):
-        raise GraphveilError(f"{path.parent.parent} has the candidates of another search: choose another folder.")
+        raise GraphveilError("the folder has the candidates of another search: choose another folder.")
 
 
 def limits_of(task: Task) -> tuple[dict[str, float], dict[str, float]]:

@@ -9,12 +9,13 @@ from typing import Any
 from graphveil.errors import OUT_OF_MEMORY, GraphveilError, is_out_of_memory, unknown
 from graphveil.experiments.cell_embeddings import Trained, keep, read_kept, train
 from graphveil.experiments.cells import Cell, finish, read_result
+from graphveil.experiments.cluster import check_address
 from graphveil.experiments.peers import PEERS
 from graphveil.experiments.render import comma_separated, latex, markdown
 from graphveil.experiments.result_file import experiment_record
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Row, row
-from graphveil.experiments.workers import Workers
+from graphveil.experiments.workers import workers
 from graphveil.files import check_output_folder, hold_lock, write_text
 from graphveil.formats.store import write
 from graphveil.training.inputs import pick_device
@@ -51,6 +52,7 @@ def run_experiment(
     device: str = "cpu",
     on_done: Callable[[int, int, str | None], None] | None = None,
     reaudit: bool = False,
+    ray: str | None = None,
 ) -> tuple[list[Row], list[tuple[Cell, str]]]:
     """Run the missing cells of an experiment, and write its table as Markdown, CSV and LaTeX.
 
@@ -66,10 +68,12 @@ def run_experiment(
         device: "cpu", "cuda" or "auto".
         on_done: called with (done, total, error message or None), first with the number of existing results.
         reaudit: audit all stored embeddings again, also those of cells with a result.
+        ray: the address of a Ray cluster that runs the cells; see `cluster.Cluster`.
 
     Returns:
         The rows of the table, and the cells that failed with their error messages.
     """
+    check_address(ray)
     check_folder(out)
     groups = cells(experiment, selection, str(pick_device(device)))
     folder = out / "cells"
@@ -88,7 +92,7 @@ def run_experiment(
 
         if on_done is not None:
             on_done(done, len(todo), None)
-        failed = run_missing(todo, folder, jobs, count, again)
+        failed = run_missing(todo, folder, jobs, count, again, ray)
         found = {
             key: [result for cell in group if (result := read_result(cell, folder)) is not None]
             for key, group in groups.items()
@@ -224,6 +228,7 @@ def run_missing(
     jobs: int,
     on_done: Callable[[Cell, str | None], None],
     again: Collection[Cell] = (),
+    ray: str | None = None,
 ) -> list[tuple[Cell, str]]:
     """Run every cell without a valid result.
 
@@ -236,6 +241,7 @@ def run_missing(
         jobs: the number of processes.
         on_done: called after each cell with the error message, or None.
         again: cells to audit even if they have a result.
+        ray: the address of a Ray cluster, whose processes take the place of those of this machine.
 
     Returns:
         The cells that failed, with their error messages.
@@ -250,22 +256,22 @@ def run_missing(
     # in random order, because quick cells first would make the estimate of the remaining time too low
     missing = [cell for cell in todo if cell in again or read_result(cell, folder) is None]
     missing.sort(key=lambda cell: cell.key)
-    workers = Workers(max(1, min(jobs, len(missing))), settle)
+    pool = workers(max(1, min(jobs, len(missing))), folder, settle, ray)
     to_train = [cell for cell in missing if cell.device != "cpu" and read_kept(cell, folder) is None]
     try:
         for cell in missing:
             if cell not in to_train:
-                workers.submit(cell, partial(run_cell, cell, folder))
+                pool.submit(cell, partial(run_cell, cell))
         for batch in batches(to_train):
             for cell, trained in _train_batch(batch):
                 if isinstance(trained, str):
                     settle(cell, trained)
                 else:
-                    workers.submit(cell, partial(finish_cell, trained, folder))
-            workers.settle_done()
-        workers.finish()
+                    pool.submit(cell, partial(finish_cell, trained))
+            pool.settle_done()
+        pool.finish()
     except BaseException:  # above all Ctrl-C
-        workers.stop()
+        pool.stop()
         raise
     return failed
 

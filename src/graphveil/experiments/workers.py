@@ -1,7 +1,8 @@
-"""A pool of single-threaded processes that run cells. If a process dies, the cells of the others are not lost.
+"""Single-threaded processes that run cells, on this machine or on a Ray cluster.
 
-`auditing.tasks` starts its processes by `joblib.Parallel` instead. That ends everything if one process dies, while
-hours of cells must survive it; and cells share no arrays, since each writes its own file.
+If a process dies, the cells of the others are not lost. `auditing.tasks` starts its processes by `joblib.Parallel`
+instead. That ends everything if one process dies, while hours of cells must survive it; and cells share no arrays,
+since each writes its own file.
 """
 
 import os
@@ -10,30 +11,101 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from joblib.externals.loky import get_reusable_executor
 
+from graphveil.errors import GraphveilError
 from graphveil.experiments.cells import Cell
+from graphveil.experiments.cluster import Cluster
 from graphveil.interrupts import block_interrupts
 
-Work = Callable[[], str | None]
-"""Runs a cell, and returns the error message or None."""
+Work = Callable[[Path], str | None]
+"""Runs a cell in the folder of the results, and returns the error message or None."""
+Settle = Callable[[Cell, str | None], None]
+"""Is called in the main process with each finished cell and its error message, or None."""
 
 DIED = "its process died, possibly because it ran out of memory: run the command again with fewer --jobs"
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-class Workers:
-    """A pool of processes.
+class Workers(Protocol):
+    """Processes that run cells."""
+
+    def submit(self, cell: Cell, work: Work) -> None:
+        """Queue the work of a cell."""
+
+    def settle_done(self) -> None:
+        """Call `settle` for the cells that have finished."""
+
+    def finish(self) -> None:
+        """Wait for all cells. Cells that were lost because a process died are run again."""
+
+    def stop(self) -> None:
+        """Kill the processes; the cells that they were running are not finished."""
+
+
+def workers(jobs: int, folder: Path, settle: Settle, ray: str | None) -> Workers:
+    """Processes on this machine or, with an address, on a Ray cluster; see `cluster.Cluster`.
+
+    Args:
+        jobs: the number of processes on this machine.
+        folder: the folder of the results.
+        settle: is called with each finished cell.
+        ray: the address of a Ray cluster; None for this machine without Ray.
+    """
+    return Pool(jobs, folder, settle) if ray is None else ClusterWorkers(Cluster(ray, jobs), folder, settle)
+
+
+class ClusterWorkers:
+    """Processes of a Ray cluster. Ray runs the cells of a lost process again.
+
+    Args:
+        cluster: the cluster.
+        folder: the folder of the results.
+        settle: is called with each finished cell.
+    """
+
+    def __init__(self, cluster: Cluster[str | None], folder: Path, settle: Settle) -> None:
+        self._cluster, self._folder, self._settle = cluster, folder, settle
+        self._cells: dict[object, Cell] = {}
+
+    def submit(self, cell: Cell, work: Work) -> None:
+        """Queue the work of a cell, with its embeddings if they are stored."""
+        future = self._cluster.submit(work, self._folder, [cell.embeddings_file(self._folder)])
+        self._cells[future] = cell
+
+    def settle_done(self) -> None:
+        """Call `settle` for the cells that have finished."""
+        self._settle_finished(wait=False)
+
+    def finish(self) -> None:
+        """Wait for all cells, and leave the cluster."""
+        while not self._cluster.is_idle:
+            self._settle_finished(wait=True)
+        self._cluster.close()
+
+    def stop(self) -> None:
+        """Kill the processes; the cells that they were running are not finished."""
+        self._cluster.close()
+
+    def _settle_finished(self, wait: bool) -> None:
+        for future, result in self._cluster.finished(wait):
+            self._settle(self._cells.pop(future), str(result) if isinstance(result, GraphveilError) else result)
+
+
+class Pool:
+    """A pool of processes on this machine.
 
     Args:
         jobs: the number of processes.
-        settle: called in this process with each finished cell and its error message, or None.
+        folder: the folder of the results.
+        settle: is called with each finished cell.
     """
 
-    def __init__(self, jobs: int, settle: Callable[[Cell, str | None], None]) -> None:
-        self._jobs, self._settle = jobs, settle
+    def __init__(self, jobs: int, folder: Path, settle: Settle) -> None:
+        self._jobs, self._folder, self._settle = jobs, folder, settle
         self._waiting: deque[tuple[Cell, Work]] = deque()
         self._running: dict[Future[str | None], tuple[Cell, Work]] = {}
         self._lost: list[tuple[Cell, Work]] = []
@@ -92,7 +164,7 @@ class Workers:
             self._pool = get_reusable_executor(
                 max_workers=jobs, initializer=_watch, initargs=(os.getpid(),), env=environment
             )
-            future: Future[str | None] = self._pool.submit(work)
+            future: Future[str | None] = self._pool.submit(work, self._folder)
         return future
 
 
