@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -79,8 +80,8 @@ def certificate_of_graph(path: Path, nodes: int) -> Callable[[], dict[str, Any]]
     return certify
 
 
-def full_audit(path: Path, nodes: int) -> Callable[[], dict[str, Any]]:
-    """The full panel on continuous embeddings that depend on the links, without trained encoders as controls."""
+def full_audit(path: Path, nodes: int, secret: str) -> Callable[[], dict[str, Any]]:
+    """The full panel on continuous embeddings that depend on the secret, without trained encoders as controls."""
     import graphveil as gv  # noqa: PLC0415
 
     graph, split = graph_and_split(path, nodes)
@@ -88,7 +89,7 @@ def full_audit(path: Path, nodes: int) -> Callable[[], dict[str, Any]]:
     z[:, 0] += 3 * torch.arange(nodes) / nodes
 
     def audit() -> dict[str, Any]:
-        found = gv.audit(z, graph, split, "links")
+        found = gv.audit(z, graph, split, secret)
         return {"headline": found.strongest.headline.value, "attacks": len(found.findings)}
 
     return audit
@@ -110,7 +111,8 @@ def graph_and_split(path: Path, nodes: int) -> tuple[Data, Any]:
 MEASURED: dict[str, Callable[[Path, int], Callable[[], dict[str, Any]]]] = {
     "certificate, links in a file": certificate_of_file,
     "certificate, graph in memory": certificate_of_graph,
-    "audit, full panel": full_audit,
+    "audit of links, full panel": partial(full_audit, secret="links"),
+    "audit of labels, full panel": partial(full_audit, secret="labels"),
 }
 
 
