@@ -2,12 +2,14 @@
 
 import importlib.util
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -210,6 +212,25 @@ def test_ctrl_c_cancels_what_runs(tmp_path: Path, stand_in: StandIn, monkeypatch
     assert stand_in.ended == 1
 
 
+def test_an_address_at_which_something_else_answers(
+    tmp_path: Path, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a cluster whose token this program does not have."""
+
+    def refuse(**_: Any) -> None:
+        os.write(2, b"noise of Ray")
+        raise ConnectionError
+
+    monkeypatch.setattr(stand_in, "init", refuse, raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(GraphveilError, match=f"^what answers at {address} does not accept this program") as error:
+            run_missing([TINY], tmp_path, 1, lambda *_: None, ray=address)
+    assert "RAY_AUTH_TOKEN" in str(error.value)
+    with pytest.raises(GraphveilError, match="no Ray cluster runs on this machine"):
+        run_missing([TINY], tmp_path, 1, lambda *_: None, ray="auto")
+
+
 # ----- a real cluster -------------------------------------------------------------------------------------------------
 
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray, an extra, is not installed")
@@ -222,9 +243,9 @@ def short() -> Iterator[Path]:
         yield Path(name)
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+def start(folder: Path, *arguments: str, more: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
     """Start the program in a session of its own, with a mark that the processes it starts inherit."""
-    environment = os.environ | {"TMPDIR": str(folder), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"TMPDIR": str(folder), "OMP_NUM_THREADS": "1"} | dict(more or {})
     command = [sys.executable, "-m", "graphveil", *arguments]
     return subprocess.Popen(
         command, env=environment, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -271,6 +292,38 @@ def test_a_cell_whose_worker_is_killed_is_done_again(tmp_path: Path, short: Path
     assert plain.returncode == 0, output.decode()
     ours, theirs = cells_of(tmp_path / "plain"), cells_of(tmp_path / "ray")
     assert sum(name.startswith("cells/cora") for name in ours) == 3
+    assert ours == theirs
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_cluster_at_an_address_that_asks_for_a_token(tmp_path: Path, short: Path) -> None:
+    """The token is made for this cluster alone, and given to both sides by their environment."""
+    environment = os.environ | {"TMPDIR": str(short), "RAY_USAGE_STATS_ENABLED": "0"}
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    address = f"127.0.0.1:{(port := closed_port())}"
+    head = ["ray", "start", "--head", f"--port={port}", "--num-cpus=1", "--include-dashboard=false"]
+    folders = [f"--temp-dir={short}/r", f"--object-store-memory={200 << 20}"]
+    try:
+        subprocess.run([*head, *folders], env=environment | token, check=True, capture_output=True, timeout=120)
+        sweep = ("sweep", "karate", "--tradeoff", "0.5", "--seeds", "1", "--rounds", "2", "--out")
+        refused = start(short, *sweep, str(tmp_path / "refused"), "--ray", address)
+        output, _ = refused.communicate(timeout=300)
+        assert refused.returncode == 2
+        assert output.decode().count("\n") <= 3, "one sentence, after what was said about the graph"
+        assert "does not accept this program" in output.decode()
+        program = start(short, *sweep, str(tmp_path / "ray"), "--ray", address, more=token)
+        output, _ = program.communicate(timeout=300)
+        assert program.returncode == 0, output.decode()
+    finally:
+        for process in marked(short):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+    assert happens(lambda: marked(short) == {}, 60)
+    plain = start(short, *sweep, str(tmp_path / "plain"))
+    plain.communicate(timeout=300)
+    ours, theirs = cells_of(tmp_path / "plain" / "cells"), cells_of(tmp_path / "ray" / "cells")
+    assert len(ours) >= 2
     assert ours == theirs
 
 

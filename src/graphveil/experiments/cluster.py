@@ -10,8 +10,8 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import chdir, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import chdir, contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -125,11 +125,11 @@ class Cluster(Generic[Result]):
             options |= {"num_cpus": self._jobs, "include_dashboard": False, "object_store_memory": STORE_BYTES}
             options["_temp_dir"] = self._owned.name
         try:
-            with block_interrupts():
+            with block_interrupts() if self._address == LOCAL else nullcontext(), _quiet():
                 ray.init(**options)
         except ConnectionError as error:
             self._remove_owned()
-            raise _not_reachable(self._address) from error
+            raise _not_reachable(self._address) if self._address == AUTO else _refused(self._address) from error
         except (RuntimeError, ValueError, OSError) as error:
             self._remove_owned()
             raise GraphveilError(
@@ -153,6 +153,19 @@ class Cluster(Generic[Result]):
         return found
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Hide what Ray's C++ code writes to stderr while it connects; errors are exceptions as well."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
 def check_address(address: str | None) -> None:
     """Refuse an address at which no cluster can be; None is accepted.
 
@@ -174,6 +187,14 @@ def check_address(address: str | None) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS).close()
     except OSError as error:
         raise _not_reachable(address) from error
+
+
+def _refused(address: str) -> GraphveilError:
+    """The error if something listens at an address, but Ray cannot connect to it."""
+    return GraphveilError(
+        f"what answers at {address} does not accept this program as a Ray cluster should: check the address, and if the"
+        " cluster asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN here, too."
+    )
 
 
 def _not_reachable(address: str) -> GraphveilError:
