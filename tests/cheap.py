@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,9 +20,9 @@ class InThisProcess:
     A worker of the real pool is a new interpreter, which imports everything for seconds.
     """
 
-    def submit(self, work: Callable[[], str | None]) -> Future[str | None]:
+    def submit(self, work: Callable[[Path], str | None], folder: Path) -> Future[str | None]:
         future: Future[str | None] = Future()
-        future.set_result(loads(dumps(work))())
+        future.set_result(loads(dumps(work))(folder))
         return future
 
     def shutdown(self, **_: Any) -> None:

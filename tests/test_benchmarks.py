@@ -1,7 +1,11 @@
 """The plain implementation computes the same as ours; the bound and the tables are correct."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
+from benchmarks import scale
 from benchmarks.bound import round_bytes
 from benchmarks.cell import Cell as BenchmarkCell
 from benchmarks.cell import load_graph, take_turns
@@ -122,3 +126,20 @@ def test_the_tables_have_the_values_of_the_rows() -> None:
 
 def test_a_generated_graph_has_the_number_of_edges_in_its_name() -> None:
     assert load_graph("20000").edge_index.size(1) == 40_000
+
+
+def test_the_links_of_the_benchmark_of_scale_are_distinct_and_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scale, "BLOCK", 1000)
+    scale.write_links(tmp_path / "links.npy", 25_500, 500)
+    links = np.load(tmp_path / "links.npy").astype(np.int64)
+    assert links.shape == (2, 25_500)
+    assert ((links[0] >= 0) & (links[0] < links[1]) & (links[1] < 500)).all()
+    assert (np.diff(links[1] * 500 + links[0]) > 0).all()
+    monkeypatch.setattr(scale, "CODES", 20)
+    of_file, of_graph = (
+        certify(tmp_path / "links.npy", 500)() for certify in (scale.certificate_of_file, scale.certificate_of_graph)
+    )
+    assert of_file["auc"] == of_graph["auc"] > 0.55
+    assert of_file["class-matched"] == of_graph["class_matched_auc"]

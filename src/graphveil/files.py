@@ -58,6 +58,11 @@ def write_text(path: Path, text: str) -> None:
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write bytes."""
+    write_atomically(path, lambda temporary: temporary.write_bytes(content))
+
+
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
     """Write a safetensors file; it is serialised in memory first, so that a full disk is an ordinary OSError."""
     data = safetensors.torch.save({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, metadata)
@@ -253,14 +258,14 @@ def _holder_sentence(note: Path) -> str:
             holder = json.loads(file.read(4096))
         pid, since = int(holder["pid"]), datetime.fromisoformat(holder["since"])
         host, verb = (ascii(holder[key][:80]).strip("'\"") for key in ("host", "verb"))
-        if host == socket.gethostname() and not _is_alive(pid):
+        if host == socket.gethostname() and not is_alive(pid):
             return ""
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""
     return f" It is process {pid} on {host}, which has run `{verb}` since {since:%Y-%m-%d %H:%M:%S}."
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except PermissionError:  # of another user

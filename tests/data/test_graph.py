@@ -3,7 +3,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphveil.data import check_graph, digest, node_classes
-from graphveil.data.graph import both_directions, decode_pairs, encode_pairs, undirected_pairs
+from graphveil.data.graph import both_directions, columns_of, decode_pairs, encode_pairs, sorted_codes, undirected_pairs
 from graphveil.errors import GraphveilError
 
 
@@ -87,3 +87,31 @@ def test_the_digest_sees_every_part() -> None:
         tiny(extra=torch.tensor([1, 2, 3])),
     ]
     assert len(same | {digest(other) for other in others}) == 5
+
+
+@pytest.mark.parametrize("block", [1, 7, 2**20])
+def test_a_graph_in_order_is_not_sorted_again(block: int, graph: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result is the same as for the edges in any other order, whatever the size of the blocks."""
+    monkeypatch.setattr("graphveil.data.graph.BLOCK", block)
+    shuffled = graph.edge_index[:, torch.randperm(graph.edge_index.size(1))]
+    pairs = undirected_pairs(shuffled)
+    in_order = both_directions(pairs)
+    assert undirected_pairs(in_order).data_ptr() == in_order.data_ptr()
+    assert undirected_pairs(in_order).equal(pairs)
+    for place in (0, pairs.size(1) // 2, pairs.size(1) - 1):  # one link differs between the two directions
+        broken = in_order.clone()
+        broken[:, place] = torch.tensor([0, 1499])
+        expected = torch.cat([pairs, torch.tensor([[0], [1499]])], dim=1)
+        assert undirected_pairs(broken).equal(undirected_pairs(expected))
+
+
+@pytest.mark.parametrize("block", [1, 7, 2**20])
+def test_columns_of_links(block: int, graph: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphveil.data.graph.BLOCK", block)
+    pairs = undirected_pairs(graph.edge_index)
+    chosen = torch.randperm(pairs.size(1))[:50]
+    assert columns_of(pairs[:, chosen], pairs).equal(chosen.sort().values)
+    assert columns_of(pairs[:, :0], pairs).tolist() == []
+    assert sorted_codes([pairs[:, chosen[:20]], pairs[:, chosen[20:]]]).equal(
+        encode_pairs(pairs[:, chosen]).sort().values
+    )

@@ -104,7 +104,7 @@ def audit() -> dict[str, Any]:
     group |= READ | {"reference": 0.3, "compared_with": "chance level"}
     plane = {"x": [0.0, 1.0], "y": [2.0, 3.0]}
     return {
-        "schema": "graphveil/audit/7",
+        "schema": "graphveil/audit/8",
         "origin": {"panel": "full", "seed": 0, "split": "def", "embeddings": "jkl", "graphveil": "0.1.0"},
         "secret": "labels",
         "verdict": "leaks",
@@ -135,6 +135,7 @@ def audit() -> dict[str, Any]:
         "groups": [group, group | {"value": None, "ci": None, "reference": None}],
         "flags": [{"name": "too few examples", "sentence": "one class has 12 examples"}],
         "dropped": [],
+        "samples": [{"what": "test nodes", "used": 40, "of": 60}],
         "notes": [],
         "test_examples": 40,
         "map": {"of": "nodes", "before": None, "after": plane, "class": [0, 1], "names": ["a", "b"], "codes": counts()},

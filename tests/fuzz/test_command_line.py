@@ -18,9 +18,10 @@ from graphveil import cli
 from graphveil.cli.tune import NOT_MET
 from graphveil.data.datasets import catalog
 from graphveil.errors import GraphveilError
-from graphveil.experiments import reproduce, tune
+from graphveil.experiments import tune, workers
 from graphveil.runs.audit import audit_run
 from graphveil.runs.folder import RunFolder
+from tests.cheap import InThisProcess
 from tests.forked import Forks
 from tests.fuzz import files
 from tests.fuzz.harness import LONGEST, Case, run_cases
@@ -29,27 +30,6 @@ from tests.fuzz.words import command_line, make_inputs, verbs
 VERBS = {verb.name: verb for verb in verbs()}
 CELLS = ("sweep", "reproduce")
 """Verbs that leave with 1 where single cells failed."""
-
-
-class AtOnce:
-    """Workers without processes."""
-
-    running = ()
-
-    def __init__(self, _: int, settle: Callable[[Any, str | None], None], **__: bool) -> None:
-        self._settle = settle
-
-    def __class_getitem__(cls, _: Any) -> Any:
-        return cls
-
-    def submit(self, item: Any, work: Callable[[], str | None]) -> None:
-        self._settle(item, work())
-
-    def settle_done(self) -> None:
-        pass
-
-    def stop(self, kill: bool = True) -> None:
-        pass
 
 
 def at_once(n_jobs: int, return_as: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
@@ -88,7 +68,7 @@ def attempt(base: Path, name: str, pick: random.Random, place: Path) -> Sequence
     os.chdir(here)
     quick_audit = partial(audit_run, attacks="quick", controls=False)
     for module, name_, stand_in in (
-        (reproduce, "Workers", AtOnce),
+        (workers, "ProcessPoolExecutor", lambda **_: InThisProcess()),
         (catalog, "fetch", no_network),
         (tune, "Parallel", at_once),
         (tune, "audit_run", quick_audit),

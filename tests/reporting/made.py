@@ -158,7 +158,7 @@ def audit() -> dict[str, Any]:
     ensemble = _attack("ensemble", 0.331)
     found = [_attack(name, 0.15 + 0.05 * i) for i, name in enumerate(names)]
     return {
-        "schema": "graphveil/audit/7",
+        "schema": "graphveil/audit/8",
         "origin": {"panel": "full", "seed": 0, "split": "def", "embeddings": "abc", "graphveil": "0.1.0"},
         "secret": "labels",
         "verdict": "leaks",
@@ -201,6 +201,7 @@ def audit() -> dict[str, Any]:
         "groups": groups(),
         "flags": [{"name": "too few examples", "sentence": "one class has 12 test examples"}],
         "dropped": [],
+        "samples": [{"what": "test nodes", "used": 1000, "of": 2500}],
         "notes": ["labels of 15 nodes are unknown"],
         "test_examples": 1000,
         "map": picture(rng, 7, 0.5, before=4),

@@ -8,7 +8,6 @@ other columns, use `audit`.
 from typing import Any
 
 import numpy as np
-import torch
 from torch_geometric.data import Data
 
 from graphveil.auditing.embeddings import check_embeddings, exact
@@ -16,10 +15,11 @@ from graphveil.auditing.metrics import Integers
 from graphveil.auditing.secret import LinkSecret, Queries, Secret, matching_classes
 from graphveil.codes import Certificate, class_certificate, class_table, distinct_codes, link_certificate
 from graphveil.codes.classes import MAX_CELLS
+from graphveil.codes.counting import link_blocks
 from graphveil.codes.measures import best_accuracy, best_auc, best_balanced_accuracy
 from graphveil.codes.tables import link_cells, weighted_counts
 from graphveil.data import UNKNOWN, Split, check_graph, node_classes
-from graphveil.data.graph import encode_pairs, undirected_pairs
+from graphveil.data.graph import columns_of, undirected_pairs
 from graphveil.errors import GraphveilError
 from graphveil.target import Target
 
@@ -106,7 +106,9 @@ def degree_terciles(pairs: Integers, num_nodes: int) -> Integers:
         pairs: (2, links), each link once.
         num_nodes: the number of nodes of the graph.
     """
-    degree = np.bincount(pairs.ravel(), minlength=num_nodes)
+    degree = np.zeros(num_nodes, dtype=np.int64)
+    for _, block in link_blocks(pairs):
+        degree += np.bincount(block.ravel(), minlength=num_nodes)
     lower, upper = np.quantile(degree, [1 / 3, 2 / 3])
     terciles: Integers = 1 + (degree > lower).astype(np.int64) + (degree > upper)
     return terciles
@@ -144,7 +146,7 @@ def _certificate(codes: Integers, graph: Data, split: Split, secret: str, classe
     pairs = undirected_pairs(graph.edge_index.cpu())
     if Target.of(secret).is_links:
         y = matching_classes(graph, classes)
-        test_links = torch.searchsorted(encode_pairs(pairs), encode_pairs(split.test_links.cpu()))
+        test_links = columns_of(split.test_links.cpu(), pairs)
         return link_certificate(codes, pairs.numpy(), y, calibration=test_links.numpy())
     return class_certificate(
         codes,

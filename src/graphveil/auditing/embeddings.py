@@ -103,7 +103,7 @@ def exact(z: Any) -> NDArray[Any]:
 
 def rows_digest(rows: Rows) -> str:
     """The digest of embeddings in an audit: the SHA-256 of what `check_embeddings` returned."""
-    return hashlib.sha256(rows.tobytes()).hexdigest()
+    return hashlib.sha256(rows.ravel().data).hexdigest()
 
 
 def shape_flags(z: Rows, discrete: bool = False) -> list[Flag]:

@@ -326,7 +326,8 @@ class Audit:
             groups=tuple(group.record() for group in self.groups),
             flags=self.flags,
             dropped=tuple(self.dropped),
-            notes=(*self.context.notes, *self.secret.notes),
+            samples=self.secret.samples,
+            notes=self.context.notes,
             test_examples=len(self.secret.test.y),
             map=self.map,
         )

@@ -4,7 +4,8 @@ A node secret is known for 20 nodes per class (*few*) or for all nodes outside t
 known for the training links. Attacks are tuned and compared on a validation part, and scored on the test part. The
 validation part of a node secret is by cross-validation over all known nodes. That of a link secret is the validation
 part of the split, because links that messages passed along can be easier to predict. Parts larger than the limits below
-are sampled, and the audit notes it.
+are sampled, and the audit states it. The links of the graph are read in place, block by block, so that the memory of an
+audit does not grow with their number.
 """
 
 import math
@@ -19,11 +20,12 @@ from torch_geometric.data import Data
 
 from graphveil.auditing.metrics import Integers
 from graphveil.data import UNKNOWN, Split, node_classes
-from graphveil.data.graph import decode_pairs, encode_pairs, undirected_pairs
+from graphveil.data.graph import decode_pairs, encode_pairs, sorted_codes, undirected_pairs
 from graphveil.data.origin import class_names
-from graphveil.data.splits.nonlinks import distinct_nonlinks
+from graphveil.data.splits.nonlinks import TakenPairs
 from graphveil.data.splits.split import Knowledge
 from graphveil.errors import GraphveilError
+from graphveil.formats.audit import Sample
 from graphveil.randomness import generator, stream
 from graphveil.target import CHANCE_AUC, LABELS, LINKS, Target
 
@@ -72,7 +74,7 @@ class NodeSecret:
         test: the queried nodes.
         links: the public graph, (2, links).
         class_names: the names of the classes 0, 1, ...
-        notes: notes on samples that were drawn.
+        samples: how many examples of each part are used, of how many.
     """
 
     name: str
@@ -84,7 +86,7 @@ class NodeSecret:
     test: Queries
     links: Integers
     class_names: Sequence[str]
-    notes: tuple[str, ...] = ()
+    samples: tuple[Sample, ...] = ()
 
     @property
     def target(self) -> Target:
@@ -153,7 +155,7 @@ class LinkSecret:
         matched: the class-matched pairs of the same three parts; None if too few classes are known.
         classes: (num_nodes,), the classes of the utility or else the labels, -1 where unknown; None without any.
         labels: nodes whose class an attacker knows, to learn from and to tune on.
-        notes: notes on samples that were drawn.
+        samples: how many examples of each part are used, of how many.
     """
 
     num_nodes: int
@@ -163,7 +165,7 @@ class LinkSecret:
     matched: "Matched | None"
     classes: Integers | None
     labels: tuple[Queries, Queries] | None
-    notes: tuple[str, ...] = ()
+    samples: tuple[Sample, ...] = ()
     target: Target = field(default=Target.of(LINKS), init=False)
     name: str = field(default=LINKS, init=False)
     num_classes: int = field(default=2, init=False)
@@ -184,7 +186,7 @@ def node_secret(graph: Data, split: Split, name: str, seed: int) -> NodeSecret:
         seed: the seed of the samples and the folds.
     """
     y = node_classes(graph, name).cpu().numpy()
-    notes: list[str] = []
+    samples: list[Sample] = []
 
     def part(role: str, nodes: torch.Tensor, limit: int) -> Queries:
         index = nodes.cpu().numpy()
@@ -192,7 +194,7 @@ def node_secret(graph: Data, split: Split, name: str, seed: int) -> NodeSecret:
         if len(index) == 0:
             where = "in" if role == "test" else "outside"
             raise GraphveilError(f"{name!r} has no value {where} the test part: fill in more values.")
-        index = _sample(index, limit, f"{role} nodes", notes, seed)
+        index = _sample(index, limit, f"{role} nodes", samples, seed)
         return Queries(index, y[index])
 
     test = part("test", split.test_nodes, MAX_QUERIES)
@@ -211,7 +213,7 @@ def node_secret(graph: Data, split: Split, name: str, seed: int) -> NodeSecret:
         test=test,
         links=undirected_pairs(graph.edge_index.cpu()).numpy(),
         class_names=class_names(graph, name, int(y.max()) + 1),
-        notes=tuple(notes),
+        samples=tuple(samples),
     )
 
 
@@ -224,29 +226,29 @@ def link_secret(graph: Data, split: Split, seed: int, classes: str = "labels") -
         seed: the seed of the samples and the non-links.
         classes: the node attribute of class-matched pairs and of the floor.
     """
-    notes: list[str] = []
+    samples: list[Sample] = []
 
     def part(name: str, limit: int) -> Integers:
-        return _sample(getattr(split, name).numpy(), limit, name.replace("_", " "), notes, seed)
+        return _sample(getattr(split, name).numpy(), limit, name.replace("_", " "), samples, seed)
 
     links = part("train_links", MAX_KNOWN)
-    random = generator(seed, "audit", "non-links")
-    nonlinks = distinct_nonlinks(links.shape[1], split.taken_pairs, split.num_nodes, random)
+    every = undirected_pairs(graph.edge_index.cpu())
+    taken = TakenPairs(every, sorted_codes([split.val_nonlinks, split.test_nonlinks]))
+    nonlinks = taken.draw_nonlinks(links.shape[1], split.num_nodes, generator(seed, "audit", "non-links"))
     known = _pairs(links, nonlinks.numpy())
     val, test = (
         _pairs(part(f"{name}_links", MAX_QUERIES), part(f"{name}_nonlinks", MAX_QUERIES)) for name in ("val", "test")
     )
     y = matching_classes(graph, classes)
-    taken = torch.cat([split.taken_pairs, encode_pairs(nonlinks)]).sort(stable=True).values
     return LinkSecret(
         num_nodes=split.num_nodes,
         known=known,
         val=val,
         test=test,
-        matched=None if y is None else _matched(known, val, test, y, taken, seed),
+        matched=None if y is None else _matched(known, val, test, y, taken.including(nonlinks), samples, seed),
         classes=y,
-        labels=None if y is None else _known_labels(split, y, notes, seed),
-        notes=tuple(notes),
+        labels=None if y is None else _known_labels(split, y, samples, seed),
+        samples=tuple(samples),
     )
 
 
@@ -256,22 +258,23 @@ def matching_classes(graph: Data, name: str) -> Integers | None:
 
 
 def _matched(
-    known: Queries, val: Queries, test: Queries, y: Integers, taken: torch.Tensor, seed: int
+    known: Queries, val: Queries, test: Queries, y: Integers, taken: TakenPairs, samples: list[Sample], seed: int
 ) -> Matched | None:
     """The class-matched pairs of all three parts; no pair is in two of them."""
     parts = []
     for name, queries in (("test", test), ("val", val), ("known", known)):
-        links = queries.index[:, queries.y == 1][:, :MAX_QUERIES]
+        every = queries.index[:, queries.y == 1]
+        links = every[:, :MAX_QUERIES]
         matched = class_matched(links, y, taken, stream(seed, "audit", "class-matched", name))
         if matched is None:
             return None
         parts.append(matched)
-        taken = torch.cat([taken, encode_pairs(torch.from_numpy(matched.index[:, matched.y == 0]))])
-        taken = taken.sort(stable=True).values
+        samples.append(Sample(f"{name} links, class-matched", int(matched.y.sum()), every.shape[1]))
+        taken = taken.including(torch.from_numpy(matched.index[:, matched.y == 0]))
     return Matched(test=parts[0], val=parts[1], known=parts[2])
 
 
-def class_matched(links: Integers, y: Integers, taken: torch.Tensor, seed: int) -> Queries | None:
+def class_matched(links: Integers, y: Integers, taken: TakenPairs, seed: int) -> Queries | None:
     """Draw for each link a non-link between nodes of the same two classes, so that classes alone reveal nothing.
 
     Links with an unknown class are left out, and so are links for which 50 draws found no free non-link.
@@ -279,7 +282,7 @@ def class_matched(links: Integers, y: Integers, taken: torch.Tensor, seed: int) 
     Args:
         links: (2, links).
         y: (num_nodes,), classes, -1 where unknown.
-        taken: ascending codes of pairs that must not be drawn.
+        taken: the pairs that must not be drawn.
         seed: the seed of the draws.
 
     Returns:
@@ -297,8 +300,7 @@ def class_matched(links: Integers, y: Integers, taken: torch.Tensor, seed: int) 
         drawn = by_class[first[classes] + (random.random(classes.shape) * size[classes]).astype(np.int64)]
         low, high = drawn.min(axis=0), drawn.max(axis=0)
         codes = encode_pairs(torch.from_numpy(np.stack([low, high])))
-        place = torch.searchsorted(taken, codes).clamp(max=max(len(taken) - 1, 0))
-        free = (low != high) & ~(taken[place] == codes).numpy() & ~np.isin(codes.numpy(), used)
+        free = (low != high) & ~taken.contain(codes).numpy() & ~np.isin(codes.numpy(), used)
         _, first_draw = np.unique(codes.numpy(), return_index=True)
         accepted = np.intersect1d(np.flatnonzero(free), first_draw)
         nonlinks[:, pending[accepted]] = decode_pairs(codes[accepted]).numpy()
@@ -316,12 +318,12 @@ def _pairs(links: Integers, nonlinks: Integers) -> Queries:
     return Queries(np.concatenate([links, nonlinks], axis=1), np.repeat([1, 0], [links.shape[1], nonlinks.shape[1]]))
 
 
-def _known_labels(split: Split, y: Integers, notes: list[str], seed: int) -> tuple[Queries, Queries] | None:
+def _known_labels(split: Split, y: Integers, samples: list[Sample], seed: int) -> tuple[Queries, Queries] | None:
     """Nodes whose class is known, to learn from and to tune on."""
     parts = []
     for nodes, limit in ((split.defender_nodes("all"), MAX_KNOWN), (split.val_nodes, MAX_QUERIES)):
         index = nodes.numpy()[y[nodes.numpy()] != UNKNOWN]
-        index = _sample(index, limit, "known labels", notes, seed)
+        index = _sample(index, limit, "known labels", samples, seed)
         parts.append(Queries(index, y[index]))
     train, val = parts
     return (train, val) if len(np.unique(train.y)) > 1 and len(val.y) else None
@@ -343,11 +345,11 @@ def _few(known: Queries, seed: int) -> Queries:
     return Queries(known.index[chosen], known.y[chosen])
 
 
-def _sample(index: Integers, limit: int, what: str, notes: list[str], seed: int) -> Integers:
-    """Sample at most `limit` entries of the last dimension; a sample is noted."""
+def _sample(index: Integers, limit: int, what: str, samples: list[Sample], seed: int) -> Integers:
+    """Sample at most `limit` entries of the last dimension, and add to `samples` how many are used."""
     count = index.shape[-1]
+    samples.append(Sample(what, min(limit, count), count))
     if count <= limit:
         return index
-    notes.append(f"{limit:,} of {count:,} {what} were used, drawn at random")
     chosen = np.random.default_rng(stream(seed, "audit", what)).choice(count, limit, replace=False)
     return index[..., np.sort(chosen)]

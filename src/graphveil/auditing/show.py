@@ -11,6 +11,7 @@ from graphveil.auditing.groups import MEASURES, MIN_EXAMPLES, judged
 from graphveil.auditing.groups import Group as NodeGroup
 from graphveil.auditing.result import Audit
 from graphveil.errors import printable
+from graphveil.formats.audit import sampling
 from graphveil.target import CHANCE_AUC, Target
 
 CERTIFICATE_ROWS = (
@@ -77,7 +78,8 @@ def rows(audit: Audit) -> list[tuple[str, str]]:
     lines.append(("mutual information", _mutual_information(audit)))
     lines += [("evidence", f"{reason.sentence} (size {100 * reason.size:.0f} %)") for reason in audit.reasons]
     lines += [("flag", f"{flag.name}: {flag.sentence}") for flag in audit.flags]
-    return lines + [("note", note) for note in (*audit.context.notes, *audit.secret.notes)]
+    lines.append(("samples", sampling(audit.secret.samples)))
+    return lines + [("note", note) for note in audit.context.notes]
 
 
 def table(audit: Audit) -> Table:

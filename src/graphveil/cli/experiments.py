@@ -40,6 +40,15 @@ Reaudit = Annotated[
     bool, typer.Option("--reaudit", help="Audit the embeddings of finished cells again, without training.")
 ]
 
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Use a Ray cluster: HOST:PORT of its head, auto for the one that runs on this machine, or local for a new"
+        " one. Needs pip install 'graphveil[ray]'.",
+    ),
+]
+
 
 @app.command(
     epilog="Example:  graphveil reproduce table2 --dataset cora --encoder gcn --seeds 3 --jobs 2 --out runs/paper"
@@ -68,6 +77,7 @@ def reproduce(
         typer.Option(help="A Markdown file: findings and tables replace the text between its begin and end comments."),
     ] = None,
     reaudit: Reaudit = False,
+    ray: Ray = None,
 ) -> None:
     """Reproduce the paper's tables and figures: the published numbers, ours, and the strongest attack.
 
@@ -79,6 +89,7 @@ def reproduce(
     """
     from graphveil.errors import unknown
     from graphveil.experiments import table1
+    from graphveil.experiments.cluster import check_address
     from graphveil.experiments.findings import put_between_marks
     from graphveil.experiments.findings import results as as_markdown
     from graphveil.experiments.reproduce import Selection, select
@@ -87,6 +98,7 @@ def reproduce(
 
     if what not in ("table1", *NAMES, "all"):
         raise unknown("experiment", what, ("table1", *NAMES, "all"))
+    check_address(ray)
     selection = Selection(dataset, encoder, variant, seeds, rounds)
     chosen = select({name: load_experiment(name) for name in NAMES if what in (name, "all")}, selection)
     if results is not None:
@@ -95,7 +107,7 @@ def reproduce(
         put_between_marks(results, None)  # refuse a file without marks before anything runs
     if what in ("table1", "all"):
         show_table("table1", table1.COLUMNS, table1.table1(out, dataset))
-    rows, failures = run_experiments(chosen, selection, out, jobs, device, reaudit)
+    rows, failures = run_experiments(chosen, selection, out, jobs, device, reaudit, ray)
     if rows:
         text = as_markdown(rows, chosen)
         write_text(out / "findings.md", text)
@@ -129,6 +141,7 @@ def sweep(
     device: Device = "cpu",
     rounds: Rounds = None,
     reaudit: Reaudit = False,
+    ray: Ray = None,
 ) -> None:
     """Train and audit at many trade-offs, to choose one of them.
 
@@ -138,22 +151,30 @@ def sweep(
 
     The page report.html shows secrets of test nodes: share it only with people who may see them.
     """
+    from graphveil.experiments.cluster import check_address
     from graphveil.experiments.reproduce import Selection
     from graphveil.experiments.sweep import TRADEOFFS, Settings, as_text, prepare
     from graphveil.formats.experiment import SWEEP
 
+    check_address(ray)
     secrets = secret or ["labels"]
     tradeoffs = as_text(TRADEOFFS) if tradeoff is None else tradeoff
     settings = Settings(utility, secrets, encoder, objective, tradeoffs, split)
     experiment = prepare(graph, out, settings, lambda targets: open_and_show(graph, reading, None, targets, secrets))
     selection = Selection(seeds=seeds, rounds=rounds)
-    _, failures = run_experiments({SWEEP: experiment}, selection, out, jobs, device, reaudit)
+    _, failures = run_experiments({SWEEP: experiment}, selection, out, jobs, device, reaudit, ray)
     console.result(experiments_record(out, [SWEEP]))
     exit_if_failed(failures)
 
 
 def run_experiments(
-    chosen: "dict[str, Experiment]", selection: "Selection", out: Path, jobs: int | None, device: str, reaudit: bool
+    chosen: "dict[str, Experiment]",
+    selection: "Selection",
+    out: Path,
+    jobs: int | None,
+    device: str,
+    reaudit: bool,
+    ray: str | None,
 ) -> "tuple[dict[str, list[Row]], int]":
     """Run experiments, print their tables and write a report.
 
@@ -172,7 +193,7 @@ def run_experiments(
     processes = jobs or os.cpu_count() or 1
     with exit_on_interrupt(f"run the same command again to continue in {out}."):
         with show_cells(console, title, "cell", processes) as on_done:
-            tables, failed = reproduce.run_experiments(chosen, selection, out, processes, device, on_done, reaudit)
+            tables, failed = reproduce.run_experiments(chosen, selection, out, processes, device, on_done, reaudit, ray)
         for name, rows in tables.items():
             show_table(chosen[name].title, *brief(rows))
         for cell, fault in failed:

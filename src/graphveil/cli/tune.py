@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphveil.cli.console import console, exit_on_interrupt, fail
-from graphveil.cli.experiments import Jobs, Rounds
+from graphveil.cli.experiments import Jobs, Ray, Rounds
 from graphveil.cli.graph_options import takes_graph
 from graphveil.cli.opening import open_and_show
 from graphveil.cli.shared import Device, GraphName, SecretNames, Split, UtilityName, report_results, show_table
@@ -56,6 +56,7 @@ def tune(
     jobs: Jobs = None,
     device: Device = "cpu",
     rounds: Rounds = None,
+    ray: Ray = None,
 ) -> None:
     """Find the most useful embedding that leaks at most as much as you accept, and audit it.
 
@@ -69,13 +70,15 @@ def tune(
     """
     from graphveil.auditing import Effort
     from graphveil.experiments.candidates import ENCODERS, Search, Task
+    from graphveil.experiments.cluster import check_address
     from graphveil.experiments.tune import FILE, find, judge
     from graphveil.formats.store import read
     from graphveil.formats.tune import TuneRecord
     from graphveil.progress import show_attacks, show_cells
 
+    check_address(ray)
     secrets, cores = tuple(secret or ["labels"]), jobs or os.cpu_count() or 1
-    search = Search(encoder or ENCODERS, seed, split, None, cores, device, rounds)
+    search = Search(encoder or ENCODERS, seed, split, None, cores, device, rounds, ray)
     Task.of(graph, utility, secrets, max_leak, min_utility, search)  # check the settings before the graph is read
     opened = open_and_show(graph, reading, None, (utility, *secrets), secrets)
     search = replace(search, reading=opened.reading, split=split or opened.default_split)

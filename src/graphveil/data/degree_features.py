@@ -23,11 +23,11 @@ def degree_features(pairs: Tensor, num_nodes: int) -> Tensor:
     Returns:
         (num_nodes, 2 + BINS).
     """
-    degree = torch.bincount(pairs.flatten(), minlength=num_nodes)
+    degree = torch.stack([torch.bincount(ends, minlength=num_nodes) for ends in pairs]).sum(dim=0)
     magnitude = (degree + 1).double().log2().floor().long().clamp(max=BINS - 1)
-    return torch.cat(
-        [torch.ones(num_nodes, 1), degree.float().log1p()[:, None], F.one_hot(magnitude, BINS).float()], dim=1
-    )
+    x = torch.zeros(num_nodes, 2 + BINS)
+    x[:, 0], x[:, 1] = 1, degree.float().log1p()
+    return x.scatter_(1, 2 + magnitude[:, None], 1.0)
 
 
 def is_structural(graph: Data) -> bool:

@@ -19,21 +19,69 @@ from graphveil.target import LABELS, Target, without_links
 
 UNKNOWN = -1
 """The code of an unknown label or attribute; it is never a class."""
+BLOCK = 2**20
+"""Pairs that are compared at once, where a copy of all would take more memory than the pairs themselves."""
 
 
 def undirected_pairs(edge_index: Tensor) -> Tensor:
-    """Return each link once, without self-loops, as (2, links) with u < v in ascending order.
+    """Return each link once, without self-loops, as (2, links) with u < v in ascending order of `encode_pairs`.
+
+    An `edge_index` from `both_directions` is not sorted again: the result is a view of it, which must not be altered.
 
     Args:
         edge_index: (2, edges), in any directions, with or without duplicates.
     """
     edge_index = edge_index.long()  # a product of two node numbers does not fit a narrower type
+    if _has_both_directions_in_order(edge_index):
+        return edge_index[:, : edge_index.size(1) // 2]
     u, v = edge_index[:, edge_index[0] != edge_index[1]]
     pairs = torch.stack([torch.minimum(u, v), torch.maximum(u, v)])  # amin(dim=0) takes forty times as long
     codes = encode_pairs(pairs).sort(stable=True).values  # a stable sort of integers is a radix sort, and much faster
     new = torch.ones_like(codes, dtype=torch.bool)
     new[1:] = codes[1:] != codes[:-1]
     return decode_pairs(codes[new])
+
+
+def _has_both_directions_in_order(edge_index: Tensor) -> bool:
+    """Whether an `edge_index` of int64 is what `both_directions` returns of distinct pairs in ascending order."""
+    links, odd = divmod(edge_index.size(1), 2)
+    if odd or not links:
+        return False
+    last = -1
+    for pairs, others in zip(*(half.split(BLOCK, dim=1) for half in edge_index.split(links, dim=1)), strict=True):
+        codes = encode_pairs(pairs)
+        ascending = (pairs[0] < pairs[1]).all() & (codes[:1] > last).all() & (codes[1:] > codes[:-1]).all()
+        if not ascending or not pairs.flip(0).equal(others):
+            return False
+        last = int(codes[-1:].sum())
+    return True
+
+
+def columns_of(links: Tensor, pairs: Tensor) -> Tensor:
+    """Return the columns of `pairs` at which links are, ascending, (links,).
+
+    Args:
+        links: (2, links), all of them among `pairs`.
+        pairs: (2, n) in ascending order of `encode_pairs`.
+    """
+    wanted, columns, start = sorted_codes([links]), [links.new_empty(0)], 0
+    for block in pairs.split(BLOCK, dim=1):
+        codes = encode_pairs(block)
+        first, end = torch.searchsorted(wanted, codes[:1]), torch.searchsorted(wanted, codes[-1:], right=True)
+        columns.append(start + torch.searchsorted(codes, wanted[first:end]))
+        start += block.size(1)
+    return torch.cat(columns)
+
+
+def sorted_codes(parts: Sequence[Tensor]) -> Tensor:
+    """Return the codes of the pairs of all parts, (2, n) each, in ascending order; with no other copy of them."""
+    codes = torch.empty(sum(part.size(1) for part in parts), dtype=torch.long)
+    start = 0
+    for block in (block for part in parts for block in part.cpu().split(BLOCK, dim=1)):
+        codes[start : start + block.size(1)] = encode_pairs(block)
+        start += block.size(1)
+    codes.numpy().sort()
+    return codes
 
 
 def encode_pairs(pairs: Tensor) -> Tensor:
@@ -58,6 +106,16 @@ def decode_pairs(codes: Tensor) -> Tensor:
 def both_directions(pairs: Tensor) -> Tensor:
     """Return PyG's `edge_index`, (2, 2 * links), of undirected pairs (2, links)."""
     return torch.cat([pairs, pairs.flip(0)], dim=1)
+
+
+def decode_both_directions(codes: Tensor) -> Tensor:
+    """Return PyG's `edge_index`, (2, 2 * links), of the pairs with these codes, (links,), without other copies."""
+    edge_index = codes.new_empty(2, 2 * codes.numel())
+    forth, back = edge_index.split(codes.numel(), dim=1) if codes.numel() else (edge_index, edge_index)
+    for start in range(0, codes.numel(), BLOCK):
+        pairs = decode_pairs(codes[start : start + BLOCK])
+        forth[:, start : start + BLOCK], back[:, start : start + BLOCK] = pairs, pairs.flip(0)
+    return edge_index
 
 
 def node_attributes(graph: Data) -> list[str]:
@@ -186,5 +244,5 @@ def digest(graph: Data) -> str:
             parts = [value.crow_indices(), value.col_indices(), value.values()]
         for part in parts:
             sha.update(f"{key}:{tuple(part.shape)}:{part.dtype}".encode())
-            sha.update(part.detach().cpu().contiguous().numpy().tobytes())
+            sha.update(part.detach().cpu().contiguous().numpy().ravel().data)
     return sha.hexdigest()

@@ -117,6 +117,7 @@ class Search:
         jobs: the number of processes.
         device: "cpu", "cuda" or "auto".
         rounds: the number of rounds for a test run; None for that of the recipe.
+        ray: the address of a Ray cluster that trains the candidates, on CPUs; see `cluster.Cluster`.
     """
 
     encoders: Sequence[str] = ENCODERS
@@ -126,6 +127,7 @@ class Search:
     jobs: int = 1
     device: str = "cpu"
     rounds: int | None = None
+    ray: str | None = None
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,10 @@ class Task:
         for name in search.encoders:
             if name not in ENCODERS:
                 raise unknown("encoder", name, ENCODERS)
+        if search.ray is not None and search.device != "cpu":
+            raise GraphveilError(
+                f"candidates on a Ray cluster are trained on CPUs, and the device is {search.device!r}: omit --device."
+            )
         limit = None if min_utility is not None else Limit.parsed(str("+2" if max_leak is None else max_leak))
         return cls(graph, utility, secrets, limit, min_utility, search)
 
@@ -222,7 +228,7 @@ def _measured(veil: Veil, candidate: Candidate, graph: Data, split: Split, z: An
             leaks[secret] = largest(certificate_of(z, seen, inner, secret, matched_by), CHANCE_AUC)
         else:
             y = node_classes(seen, secret).numpy()
-            leaks[secret] = forecast(row_codes(z), y, int(node_classes(graph, secret).max()) + 1, candidate.seed)
+            leaks[secret] = forecast(row_codes(z), y, _chance(graph, secret), candidate.seed)
         codes[secret] = _counted(seen, inner, secret, row_codes(z))
     return Point(candidate, utility, leaks, codes)
 
@@ -262,7 +268,7 @@ def _check_same(task: Task, path: Path, graph: Data, split: Split) -> None:
     record = RunFolder(path).record()
     same = (record.graph_digest, record.split_digest) == (digest(graph), split.digest())
     if not same or (record.config.utility, tuple(record.config.secrets)) != (task.utility, task.secrets):
-        raise GraphveilError(f"{path.parent.parent} has the candidates of another search: choose another folder.")
+        raise GraphveilError("the folder has the candidates of another search: choose another folder.")
 
 
 def limits_of(task: Task) -> tuple[dict[str, float], dict[str, float]]:

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.errors import OUT_OF_MEMORY, GraphveilError, is_out_of_memory, unknown
+from graphveil.experiments import workers
 from graphveil.experiments.cell_embeddings import keep, read_kept, train
 from graphveil.experiments.cells import Cell, finish, read_result
+from graphveil.experiments.cluster import check_address
 from graphveil.experiments.peers import PEERS
 from graphveil.experiments.render import comma_separated, latex, markdown
 from graphveil.experiments.result_file import experiment_record
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Row, row
-from graphveil.experiments.workers import Workers, finish_all
 from graphveil.files import check_output_folder, hold_lock, write_text
 from graphveil.formats.store import write
 from graphveil.training.inputs import pick_device
@@ -57,9 +58,10 @@ def run_experiment(
     device: str = "cpu",
     on_done: OnDone | None = None,
     reaudit: bool = False,
+    ray: str | None = None,
 ) -> tuple[list[Row], list[tuple[Cell, str]]]:
     """Run one experiment; see `run_experiments`."""
-    rows, failed = run_experiments({name: experiment}, selection, out, jobs, device, on_done, reaudit)
+    rows, failed = run_experiments({name: experiment}, selection, out, jobs, device, on_done, reaudit, ray)
     return rows[name], failed
 
 
@@ -71,6 +73,7 @@ def run_experiments(
     device: str = "cpu",
     on_done: OnDone | None = None,
     reaudit: bool = False,
+    ray: str | None = None,
 ) -> tuple[dict[str, list[Row]], list[tuple[Cell, str]]]:
     """Run the missing cells of experiments, and write their tables as Markdown, CSV and LaTeX.
 
@@ -85,10 +88,12 @@ def run_experiments(
         device: "cpu", "cuda" or "auto".
         on_done: called with (done, total, error message or None), first with the number of existing results.
         reaudit: audit all stored embeddings again, also those of cells with a result.
+        ray: the address of a Ray cluster that runs the cells; see `cluster.Cluster`.
 
     Returns:
         The rows of each table, and the cells that failed with their error messages.
     """
+    check_address(ray)
     check_folder(out)
     groups = {name: cells(one, selection, str(pick_device(device))) for name, one in experiments.items()}
     folder = out / "cells"
@@ -108,7 +113,7 @@ def run_experiments(
 
         if on_done is not None:
             on_done(done, len(todo), None)
-        failed = run_missing(todo, folder, jobs, count, again)
+        failed = run_missing(todo, folder, jobs, count, again, ray)
         tables = {name: _write_tables(name, experiments[name], groups[name], selection, out, failed) for name in groups}
     return tables, failed
 
@@ -259,11 +264,12 @@ def run_missing(
     jobs: int,
     on_done: Callable[[Cell, str | None], None],
     again: Collection[Cell] = (),
+    ray: str | None = None,
 ) -> list[tuple[Cell, str]]:
     """Run every cell without a valid result.
 
     A cell with stored embeddings is audited without training. On a CPU every process trains and audits. On a GPU some
-    processes train batches of cells, the largest graphs first, and others audit at the same time.
+    processes of this machine train batches of cells, the largest graphs first, and others audit at the same time.
 
     Args:
         todo: the cells to run.
@@ -271,6 +277,7 @@ def run_missing(
         jobs: the number of processes.
         on_done: called after each cell with the error message, or None.
         again: cells to audit even if they have a result.
+        ray: the address of a Ray cluster, whose processes take the place of those of this machine.
 
     Returns:
         The cells that failed, with their error messages.
@@ -285,35 +292,36 @@ def run_missing(
     # in random order, because quick cells first would make the estimate of the remaining time too low
     missing = [cell for cell in todo if cell in again or read_result(cell, folder) is None]
     missing.sort(key=lambda cell: cell.key)
-    workers = Workers[Cell](max(1, min(jobs, len(missing))), settle)
-    alike: dict[str, list[Cell]] = {}  # cells that differ only in their audit
+    alike: dict[str, list[Cell]] = {}  # cells to train on a GPU; those of one list differ only in their audit
     for cell in missing:
-        if cell.device == "cpu" or read_kept(cell, folder) is not None:
-            workers.submit(cell, partial(run_cell, cell, folder))
-        else:
+        if cell.device != "cpu" and read_kept(cell, folder) is None:
             alike.setdefault(cell.training_key, []).append(cell)
+    to_train = batches([same[0] for same in alike.values()])
 
     def trained(batch: Sequence[Cell], fault: str | None) -> None:
         """Audit the cells of a batch; if it failed, train its cells one by one."""
         for cell in batch:
             if fault is not None and len(batch) > 1:
-                trainers.submit([cell], partial(train_batch, [cell], folder))
+                trainers.submit([cell], partial(train_batch, [cell]))
                 continue
             for same in alike[cell.training_key]:
                 if fault is not None:
                     settle(same, fault)
                 else:
-                    workers.submit(same, partial(run_cell, same, folder))
+                    auditors.submit(same, partial(run_cell, same))
 
-    to_train = batches([same[0] for same in alike.values()])
-    trainers = Workers[Sequence[Cell]](max(1, min(jobs, MOST_TRAINERS, len(to_train))), trained, on_gpu=True)
+    auditors = workers.workers(max(1, min(jobs, len(missing))), folder, settle, ray)
+    trainers = workers.Pool[Sequence[Cell]](max(1, min(jobs, MOST_TRAINERS)), folder, trained, on_gpu=True)
     try:
         for batch in to_train:
-            trainers.submit(batch, partial(train_batch, batch, folder))
-        finish_all(trainers, workers)
+            trainers.submit(batch, partial(train_batch, batch))
+        for cell in missing:
+            if cell not in alike.get(cell.training_key, ()):
+                auditors.submit(cell, partial(run_cell, cell))
+        workers.finish(trainers, auditors)
     except BaseException:  # above all Ctrl-C
         trainers.stop()
-        workers.stop()
+        auditors.stop()
         raise
     return failed
 

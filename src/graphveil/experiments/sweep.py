@@ -12,6 +12,7 @@ from graphveil.data.origin import ReadOptions
 from graphveil.data.splits.split import draw_split
 from graphveil.errors import GraphveilError
 from graphveil.experiments import spec
+from graphveil.experiments.cluster import check_address
 from graphveil.experiments.reproduce import Selection, check_folder, run_experiment
 from graphveil.experiments.tables import Row
 from graphveil.formats.experiment import SWEEP
@@ -37,6 +38,7 @@ def sweep(  # noqa: PLR0913 - two are required, and each of the others is given 
     jobs: int = 1,
     device: str = "cpu",
     rounds: int | None = None,
+    ray: str | None = None,
     progress: bool = False,
 ) -> list[Row]:
     """Train and audit at many trade-offs, to choose one of them.
@@ -55,6 +57,7 @@ def sweep(  # noqa: PLR0913 - two are required, and each of the others is given 
         jobs: the number of processes.
         device: "cpu", "cuda" or "auto".
         rounds: the number of rounds for a test run; None for that of the recipe.
+        ray: the address of a Ray cluster that runs the cells: "local", "auto" or HOST:PORT.
         progress: show progress on stderr.
 
     Returns:
@@ -63,6 +66,7 @@ def sweep(  # noqa: PLR0913 - two are required, and each of the others is given 
     Raises:
         GraphveilError: if a setting is invalid, or a cell failed; the cells that have finished are kept.
     """
+    check_address(ray)
     secrets = [secret] if isinstance(secret, str) else list(secret)
     settings = Settings(utility, secrets, encoder, objective, as_text(tradeoffs), split)
     experiment = prepare(
@@ -70,7 +74,7 @@ def sweep(  # noqa: PLR0913 - two are required, and each of the others is given 
     )
     selection = Selection(seeds=seeds, rounds=rounds)
     with show_cells(Console(stderr=True, quiet=not progress), SWEEP, "cell", jobs) as on_done:
-        rows, failed = run_experiment(SWEEP, experiment, selection, Path(out), jobs, device, on_done)
+        rows, failed = run_experiment(SWEEP, experiment, selection, Path(out), jobs, device, on_done, ray=ray)
     if failed:
         cell, fault = failed[0]
         raise GraphveilError(f"{len(failed)} cells failed, such as {cell}: {fault} Call it again to try these again.")

@@ -18,9 +18,10 @@ full.
 
 import math
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from joblib import Parallel, delayed
@@ -29,6 +30,7 @@ from graphveil.auditing import Audit, Effort
 from graphveil.auditing.flags import TOO_FEW
 from graphveil.errors import GraphveilError
 from graphveil.experiments.candidates import Candidate, Point, Search, Task, largest, limits_of, run_candidate
+from graphveil.experiments.cluster import Cluster, check_address
 from graphveil.files import check_output_folder, hold_lock
 from graphveil.formats.store import write
 from graphveil.formats.tune import CandidateRecord, PointRecord, SecretLimit, TuneRecord
@@ -107,16 +109,16 @@ def find(task: Task, out: Path, on_done: Callable[[int, int, str | None], None] 
         out: the folder of the search.
         on_done: called with (done, planned, None) after each candidate.
     """
+    check_address(task.search.ray)
     check_output_folder(out, (CANDIDATES,))
     limits, chance = limits_of(task)  # refuses what cannot be searched, before anything runs
-    encoders, jobs, done = task.search.encoders, task.search.jobs, 0
+    encoders, done = task.search.encoders, 0
     planned = len(encoders) + (len(TRADEOFFS) if task.max_leak else len(GAINS)) + SEEDS - 1
 
     def measure(candidates: Sequence[Candidate]) -> list[Point]:
         nonlocal done
         found = []
-        work = (delayed(run_candidate)(task, candidate, out / CANDIDATES, threads=1) for candidate in candidates)
-        for point in Parallel(n_jobs=max(1, min(jobs, len(candidates))), return_as="generator_unordered")(work):
+        for point in _trained(task, candidates, out / CANDIDATES):
             found.append(point)
             done += 1
             if on_done is not None:
@@ -127,6 +129,26 @@ def find(task: Task, out: Path, on_done: Callable[[int, int, str | None], None] 
         if on_done is not None:
             on_done(0, planned, None)
         return search_stages(task, limits, chance, measure)
+
+
+def _trained(task: Task, candidates: Sequence[Candidate], folder: Path) -> Iterator[Point]:
+    """Train candidates in processes of this machine or of a Ray cluster, and yield each that is finished."""
+    works = [partial(run_candidate, task, candidate, threads=1) for candidate in candidates]
+    jobs = max(1, min(task.search.jobs, len(candidates)))
+    if task.search.ray is None:
+        yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(work)(folder) for work in works)
+        return
+    cluster = Cluster[Point](task.search.ray, jobs)
+    try:
+        for candidate, work in zip(candidates, works, strict=True):
+            cluster.submit(work, folder, [folder / str(candidate)])
+        while not cluster.is_idle:
+            for _, point in cluster.finished(None):
+                if isinstance(point, GraphveilError):
+                    raise point
+                yield point
+    finally:  # also after Ctrl-C
+        cluster.close()
 
 
 def judge(task: Task, out: Path, points: Sequence[Point], effort: Effort | None = None) -> Tuned:

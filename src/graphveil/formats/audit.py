@@ -1,5 +1,6 @@
 """`audit.json`: what the attacks of an audit found about one secret."""
 
+from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from msgspec import field
@@ -192,6 +193,23 @@ class UtilityValue(Record, frozen=True):
     unprotected: Share | None
 
 
+class Sample(Record, frozen=True):
+    """How many examples of a part an audit used, of how many; fewer than all are drawn at random.
+
+    Args:
+        what: the part, such as "train links" or "test nodes".
+    """
+
+    what: str
+    used: Count
+    of: Count
+
+    @property
+    def sentence(self) -> str:
+        """The sample in a few words."""
+        return f"{self.used:,} of {self.of:,} {self.what}"
+
+
 class Flag(Record, frozen=True):
     """A reason why an audit cannot have the verdict *protected* or *traces*."""
 
@@ -262,10 +280,11 @@ class AuditRecord(File, frozen=True, kw_only=True):
         certificate_on_test: the largest values that codes allow on the test part, by metric.
         controls: the attacks on each control, the strongest first.
         dropped: attacks that the time budget skipped.
+        samples: how many examples of each part were used, of how many.
         answers_sha256: of the file with the answers of all attacks; None if it was not written.
     """
 
-    SCHEMA: ClassVar[str] = "graphveil/audit/7"
+    SCHEMA: ClassVar[str] = "graphveil/audit/8"
 
     origin: Origin
     secret: str
@@ -291,13 +310,25 @@ class AuditRecord(File, frozen=True, kw_only=True):
     groups: tuple[Group, ...]
     flags: tuple[Flag, ...]
     dropped: tuple[str, ...]
+    samples: tuple[Sample, ...]
     notes: tuple[str, ...]
     test_examples: Count
     map: Map | None
     answers_sha256: str | None = None
 
     @property
+    def sampling(self) -> str:
+        """The parts of which only a sample was used, in one sentence."""
+        return sampling(self.samples)
+
+    @property
     def further(self) -> dict[str, Further]:
         """The further results that the audit has, by key."""
         found = {name: getattr(self, name) for name in FURTHER}
         return {name: one for name, one in found.items() if one is not None}
+
+
+def sampling(samples: Iterable[Sample]) -> str:
+    """The parts of which only a sample was used, in one sentence."""
+    drawn = [one.sentence for one in samples if one.used < one.of]
+    return f"Drawn at random: {'; '.join(drawn)}." if drawn else "All known and queried examples were used."

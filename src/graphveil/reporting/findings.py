@@ -204,8 +204,7 @@ def _sections(audit: AuditRecord) -> list[Section]:
         table, rest = _controls(audit, best), Fold("All attacks on each control", every)
         sections.append(Section("Controls", [table, rest], TERMS["control"]))
     sections.append(Section("Mutual information", [_information(audit)], INFORMATION))
-    if audit.notes:
-        sections.append(Section("Notes", [Prose(audit.notes, listed=True)]))
+    sections.append(Section("Samples and notes", [Prose((audit.sampling, *audit.notes), listed=True)]))
     return sections
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphveil.data.degree_features import degree_features
-from graphveil.data.graph import UNKNOWN, both_directions, check_graph
+from graphveil.data.graph import UNKNOWN, check_graph, undirected_pairs
 from graphveil.data.origin import Column, Encoding, Origin, ReadOptions
 from graphveil.data.readers.classes import Classes, encode_classes, encode_classes_like
 from graphveil.data.readers.columns import are_identifiers
@@ -22,7 +22,7 @@ from graphveil.data.readers.features import (
     sources_of,
     stack_features,
 )
-from graphveil.data.readers.links import Links, simple_links
+from graphveil.data.readers.links import Links, LinkStream, simple_links
 from graphveil.data.readers.safe_open import no_column
 from graphveil.data.readers.text import MISSING
 from graphveil.data.sentences import list_names, plural
@@ -55,7 +55,7 @@ class Contents:
 
     name: str
     ids: pa.Array
-    links: Links
+    links: Links | LinkStream
     columns: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
     matrix: Matrix | None = None
     label: str | None = None
@@ -68,9 +68,9 @@ class Contents:
 def assemble(contents: Contents, reading: ReadOptions, encoding: Encoding | None) -> Data:
     """Build the graph; with an `encoding`, columns are encoded as in the earlier graph that it belongs to."""
     rows, notes = len(contents.ids), list(contents.notes)
+    edge_index = simple_links(contents.links, reading, notes)
     if not rows:
         raise GraphveilError(f"{contents.name} has no node: a graph needs at least one.")
-    pairs = simple_links(contents.links, reading, notes)
     reading = replace(reading, **contents.detected)  # type: ignore[arg-type]
     sources = _targets(contents, reading, notes, encoding)
     targets = {name: _classes(contents, name, column, reading, encoding, notes) for name, column in sources.items()}
@@ -78,9 +78,9 @@ def assemble(contents: Contents, reading: ReadOptions, encoding: Encoding | None
         f"{new_values(classes.lost, sources[name])} as unknown." for name, classes in targets.items() if classes.lost
     ]
     pieces = _features(contents, reading, encoding, set(sources.values()), notes if encoding is None else differences)
-    graph = Data(edge_index=both_directions(pairs))
+    graph = Data(edge_index=edge_index)
     structural = not pieces.columns and reading.missing == "degree"
-    graph.x = stack_features(pieces.parts, rows) if pieces.columns else _missing(pairs, rows, reading, notes)
+    graph.x = stack_features(pieces.parts, rows) if pieces.columns else _missing(edge_index, rows, reading, notes)
     for name, classes in targets.items():
         graph[Target.of(name).key] = classes.codes
     columns = tuple(dict.fromkeys((*contents.columns, *contents.unread)))
@@ -218,9 +218,9 @@ def _sources(columns: Iterable[Column]) -> list[str]:
     return [name for column in columns for name in sources_of(column)]
 
 
-def _missing(pairs: Tensor, rows: int, reading: ReadOptions, notes: list[str]) -> Tensor:
+def _missing(edge_index: Tensor, rows: int, reading: ReadOptions, notes: list[str]) -> Tensor:
     if reading.missing == "embedding":
         notes.append("No features: a row is learned for each node, so the encoder cannot embed other nodes.")
         return identity(rows)
     notes.append("No features: they are computed from the number of links of each node.")
-    return degree_features(pairs, rows)
+    return degree_features(undirected_pairs(edge_index), rows)

@@ -1,6 +1,6 @@
 """Ids of nodes: of any type, in the order of the source, and looked up in the links."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,21 +10,39 @@ from torch import Tensor
 
 from graphveil.errors import GraphveilError
 
+MERGED = 2**20
+"""Ids of links that are merged with those before at once, at least."""
 Place = Callable[[int], str]
 """Where a row is in its source, for messages."""
 
 
 def to_common_type(*columns: pa.ChunkedArray) -> list[pa.ChunkedArray]:
-    """Convert columns of ids to one type: int64 or uint64 if all ids fit, else text.
+    """Convert columns of ids to their common type."""
+    kind = common_type([column.type for column in columns], lambda: columns)
+    return [to_type(column, kind) for column in columns]
+
+
+def common_type(types: Iterable[pa.DataType], columns: Callable[[], Iterable[pa.ChunkedArray]]) -> pa.DataType:
+    """Return the type of columns of ids: int64 or uint64 if all ids fit, else text.
 
     Text is converted to numbers only if every id is written as the number is: "007" is not 7.
+
+    Args:
+        types: The types of the columns; if they suffice, no column is read.
+        columns: A function that reads the columns, each whole or in parts; it may be called twice.
     """
-    plain = [_plain(column) for column in columns]
+    narrow = (pa.types.is_signed_integer, pa.types.is_uint8, pa.types.is_uint16, pa.types.is_uint32)
+    if all(any(fits(kind) for fits in narrow) for kind in types):
+        return pa.int64()
     for kind in (pa.int64(), pa.uint64()):
-        numbers = [whole for column in plain if (whole := _whole(column, kind)) is not None]
-        if len(numbers) == len(plain):
-            return numbers
-    return [pc.cast(column, pa.large_string()) for column in plain]
+        if all(_whole(_plain(column), kind) is not None for column in columns()):
+            return kind
+    return pa.large_string()
+
+
+def to_type(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Convert ids to the type that `common_type` returned for all of them."""
+    return pc.cast(_plain(column), kind)
 
 
 def check_ids(column: pa.ChunkedArray, name: str, place: Place) -> pa.Array:
@@ -46,10 +64,21 @@ def check_ids(column: pa.ChunkedArray, name: str, place: Place) -> pa.Array:
     return ids
 
 
-def ids_of_links(ends: Sequence[pa.ChunkedArray]) -> pa.Array:
-    """Return every id in the links, in ascending order."""
-    ids = pc.unique(pa.chunked_array([chunk for end in ends for chunk in end.chunks], ends[0].type))
-    ids = pc.drop_null(ids)
+def ids_of_links(ends: Iterable[pa.ChunkedArray], kind: pa.DataType) -> pa.Array:
+    """Return every id in the links, in ascending order.
+
+    Args:
+        ends: Columns of ids or parts of them.
+        kind: Their type.
+    """
+    parts, rows = [pa.array([], kind)], 0
+    for end in ends:
+        parts.append(pc.unique(end))
+        rows += len(parts[-1])
+        if rows > 2 * len(parts[0]) + MERGED:
+            parts = [pc.unique(pa.chunked_array(parts, kind))]
+            rows = len(parts[0])
+    ids = pc.drop_null(pc.unique(pa.chunked_array(parts, kind)))
     return ids.take(pc.sort_indices(ids))
 
 

@@ -3,8 +3,10 @@
 The role of a column is detected from its name unless an option gives it, and is noted.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ from graphveil.data.readers import ids as node_ids
 from graphveil.data.readers.assemble import LABEL_NAMES, Contents
 from graphveil.data.readers.columns import numbers
 from graphveil.data.readers.find import PARQUET, check_spreadsheet, plain_suffix
-from graphveil.data.readers.links import Links
+from graphveil.data.readers.links import Block, LinkStream
 from graphveil.data.readers.safe_open import no_column
 from graphveil.data.readers.text import MISSING, TextTable, open_text
 from graphveil.data.readers.typed import MemoryTable, ParquetTable, open_parquet
@@ -28,6 +30,9 @@ SOURCE_NAMES = ("source", "src", "from", "fromnodeid", "from_id", "source_id", "
 TARGET_NAMES = ("target", "dst", "to", "tonodeid", "to_id", "target_id", "v", "node2", "node_2", "id2", "id_2")
 WEIGHT_NAMES = ("weight", "w", "weights", "edge_weight")
 ID_NAMES = ("id", "node", "node_id", "nodeid", "vertex")
+
+FEWEST_ROWS = 2**20
+"""Rows of links whose ends are looked up at once, at least."""
 
 _LINK_WORDS = {*SOURCE_NAMES, *TARGET_NAMES, *WEIGHT_NAMES}
 _NODE_WORDS = {*ID_NAMES, *LABEL_NAMES}
@@ -42,21 +47,45 @@ class Ends:
 
     Args:
         table: The name of the file, or what messages call the table.
-        ids: The ids of the sources and of the targets.
+        rows: The number of rows.
+        tables: A function that reads all rows, in one or several tables; it may be called again.
+        types: The types of the ids of the sources and of the targets.
         names: The names of these two columns.
+        weight: The name of the column of weights, if there is one.
         place: Where a row is in the file, for messages.
-        weights: (rows,), if the links have weights.
         typed: Whether the file declares the type of the ids.
         detected: As in `Contents`.
     """
 
     table: str
-    ids: Sequence[pa.ChunkedArray]
+    rows: int
+    tables: Callable[[], Iterator[pa.Table]]
+    types: Sequence[pa.DataType]
     names: tuple[str, str]
+    weight: str | None
     place: Callable[[int], str]
-    weights: NDArray[np.float64] | None
     typed: bool
     detected: Mapping[str, str]
+
+    def ids(self) -> Iterator[pa.ChunkedArray]:
+        """The ids of the sources and of the targets, in parts."""
+        for table in self.tables():
+            yield from (table[name] for name in self.names)
+
+    def numbered(self, ids: pa.Array) -> LinkStream:
+        """The links with their ends as places among `ids`, which have the common type of all ids."""
+
+        def blocks() -> Iterator[Block]:
+            start = 0
+            # each block builds a table of all ids, so that a block has at least as many rows as there are ids
+            for rows in _blocks(self.tables(), max(FEWEST_ROWS, len(ids))):
+                place = _shifted(self.place, start)
+                ends = [node_ids.to_type(rows[name], ids.type) for name in self.names]
+                weights = None if self.weight is None else _weights(rows[self.weight], self.weight, place)
+                yield node_ids.node_numbers(ends, ids, self.names, place), weights
+                start += len(rows)
+
+        return LinkStream(self.rows, blocks, self.place)
 
 
 def read_tables(links: Path | MemoryTable, nodes: Path | MemoryTable | None, reading: ReadOptions) -> Contents:
@@ -101,10 +130,33 @@ def _ends_of(table: Table, reading: ReadOptions) -> Ends:
         raise GraphveilError(f"{table.file}: source and target are both {source!r}: name two different columns.")
     weight = reading.weight if reading.weight is not None else _detect(table.names, WEIGHT_NAMES)
     columns = [source, target, *([_named(table, weight)] if weight is not None else [])]
-    rows = table.read(columns, [source, target])
-    weights = None if weight is None else _weights(rows[weight], weight, table.place)
+    tables: Callable[[], Iterator[pa.Table]]
+    if isinstance(table, ParquetTable):
+        count, schema, tables = table.rows, table.schema, partial(table.stream, columns)
+    else:
+        rows = table.read(columns, [source, target])
+        count, schema, tables = len(rows), rows.schema, lambda: iter((rows,))
+    types = [schema.field(name).type for name in (source, target)]
     typed, detected = not isinstance(table, TextTable), _named_in_file(table, source=source, target=target)
-    return Ends(table.file.name, [rows[source], rows[target]], (source, target), table.place, weights, typed, detected)
+    return Ends(table.file.name, count, tables, types, (source, target), weight, table.place, typed, detected)
+
+
+def _blocks(tables: Iterable[pa.Table], fewest: int) -> Iterator[pa.Table]:
+    """The rows of tables in blocks of at least this many rows; the last block may be smaller."""
+    waiting, rows = list[pa.Table](), 0
+    for table in tables:
+        waiting.append(table)
+        rows += len(table)
+        if rows >= fewest:
+            yield pa.concat_tables(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _shifted(place: Callable[[int], str], start: int) -> Callable[[int], str]:
+    """Where a row is, by its number in the block that starts at a row."""
+    return lambda row: place(start + row)
 
 
 def _named_in_file(table: Table, **names: str) -> dict[str, str]:
@@ -114,7 +166,7 @@ def _named_in_file(table: Table, **names: str) -> dict[str, str]:
 
 def _names_are_ids(ends: Ends) -> bool:
     """Whether the name of a column is the id of a node."""
-    return any(pc.index(column, pa.scalar(name)).as_py() >= 0 for column in ends.ids for name in ends.names)
+    return any(pc.index(column, pa.scalar(name)).as_py() >= 0 for column in ends.ids() for name in ends.names)
 
 
 def _with_nodes(file: Path | MemoryTable, ends: Ends, reading: ReadOptions, notes: list[str]) -> Contents:
@@ -127,39 +179,33 @@ def _with_nodes(file: Path | MemoryTable, ends: Ends, reading: ReadOptions, note
     if blank := [column for column in unread if column in table.unnamed]:
         notes.append(f"Columns of {table.file.name} without a name are not read: {list_names(blank)}.")
     rows = table.read(columns, [name])
-    known, *both = node_ids.to_common_type(rows[name], *ends.ids)
-    ids = node_ids.check_ids(known, name, table.place)
+    kind = node_ids.common_type([rows[name].type, *ends.types], lambda: chain([rows[name]], ends.ids()))
+    ids = node_ids.check_ids(node_ids.to_type(rows[name], kind), name, table.place)
     rows_of = plural(len(ids), "row of", "rows of")
     notes.append(f"Nodes are the {rows_of} {table.file.name}, with the ids of the column {name!r}.")
-    links = Links(node_ids.node_numbers(both, ids, ends.names, ends.place), ends.place, ends.weights)
+    links = ends.numbered(ids)
     rest = {column: rows[column] for column in columns if column != name}
     for column, values in rest.items():
         if column in (*reading.attributes, reading.label) and pa.types.is_null(values.type):
             rest[column] = table.read([column], [column])[column]  # "None" may be a class
-    original = _original_type(rows[name], ids, not isinstance(table, TextTable))
+    original = _original_type(rows[name].type, ids, not isinstance(table, TextTable))
     detected = {**ends.detected, **_named_in_file(table, id=name)}
     return Contents(table.file.name, original, links, rest, unread=unread, notes=notes, detected=detected)
 
 
 def _without_nodes(ends: Ends, notes: list[str]) -> Contents:
-    both = node_ids.to_common_type(*ends.ids)
-    ids = node_ids.ids_of_links(both)
-    links = Links(node_ids.node_numbers(both, ids, ends.names, ends.place), ends.place, ends.weights)
+    kind = node_ids.common_type(ends.types, ends.ids)
+    ids = node_ids.ids_of_links((node_ids.to_type(column, kind) for column in ends.ids()), kind)
     notes.append(f"No table of nodes: nodes are the {len(ids):,} ids of the links, sorted.")
-    return Contents(
-        ends.table, _original_type(ends.ids[0], ids, ends.typed), links, notes=notes, detected=ends.detected
-    )
+    original = _original_type(ends.types[0], ids, ends.typed)
+    return Contents(ends.table, original, ends.numbered(ids), notes=notes, detected=ends.detected)
 
 
-def _original_type(column: pa.ChunkedArray, ids: pa.Array, typed: bool) -> pa.Array:
+def _original_type(declared: pa.DataType, ids: pa.Array, typed: bool) -> pa.Array:
     """Ids in the type of the file; in a file without types, numbers if all ids are numbers."""
-    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    if (
-        pa.types.is_integer(ids.type)
-        and column.type != ids.type
-        and (pa.types.is_integer(column.type) or (typed and text))
-    ):
-        return ids.cast(column.type)
+    text = pa.types.is_string(declared) or pa.types.is_large_string(declared)
+    if pa.types.is_integer(ids.type) and declared != ids.type and (pa.types.is_integer(declared) or (typed and text)):
+        return ids.cast(declared)
     return ids.cast(pa.string()) if pa.types.is_large_string(ids.type) and ids.nbytes < 2**31 else ids
 
 

@@ -1,7 +1,7 @@
 """Tables whose columns have types: Parquet files, and tables in memory from pandas, polars, pyarrow and others."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ class ParquetTable:
 
     file: Path
     names: Sequence[str]
+    schema: pa.Schema
+    rows: int
     unnamed: frozenset[str] = frozenset()
     header: str = "the schema"
     delimiter: str = ","
@@ -28,19 +30,23 @@ class ParquetTable:
     def read(self, columns: Sequence[str], texts: Sequence[str] = ()) -> pa.Table:
         """Read columns; all of them, also `texts`, have the type that the file declares."""
         del texts
-        size, batches, taken = check_file(self.file), [], 0
+        tables = list(self.stream(columns))
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        return pa.concat_tables(tables) if tables else schema.empty_table()
+
+    def stream(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Read columns batch by batch."""
+        size, taken = check_file(self.file), 0
         try:
             with pq.ParquetFile(self.file) as parquet:
-                schema = pa.schema([parquet.schema_arrow.field(name) for name in columns])
                 for batch in parquet.iter_batches(columns=list(columns)):
                     taken += batch.nbytes  # a long text and a million references to it are a small file
                     check_expansion(self.file, size, taken)
-                    batches.append(batch.select(list(columns)))
-            table = pa.Table.from_batches(batches, batches[0].schema if batches else schema)
-            table.validate(full=True)
+                    table = pa.Table.from_batches([batch.select(list(columns))])
+                    table.validate(full=True)
+                    yield table
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             raise _bad_table(self.file, error) from error
-        return table
 
     def place(self, row: int) -> str:
         """Where a row is in the file, for messages."""
@@ -121,7 +127,7 @@ def open_parquet(file: Path) -> ParquetTable:
         raise _bad_table(file, error) from error
     check_names(str(file), names)
     check_expansion(file, size, max(declared, rows * len(names)))
-    return ParquetTable(file, names, _unnamed(names))
+    return ParquetTable(file, names, schema, rows, _unnamed(names))
 
 
 def check_names(table: str, names: Sequence[str]) -> None:

@@ -1,0 +1,33 @@
+"""The forecast of a certificate, against the certificates that classes drawn at random have."""
+
+import numpy as np
+
+from graphveil.codes import class_table
+from graphveil.data import UNKNOWN
+from graphveil.experiments.forecast import forecast
+
+
+def test_a_forecast_is_seldom_exceeded_by_chance_and_is_not_far_above_it() -> None:
+    """Codes of 1,000 nodes of known class, merged until they reveal nothing about these, and of 1,000 others."""
+    random, excess = np.random.default_rng(5), []
+    known = np.arange(1000)
+    for seed in range(60):
+        codes = np.concatenate([known % 10, random.integers(0, 10, 1000)])
+        y = np.concatenate([known // 10 % 2, random.integers(0, 2, 1000)])
+        chance = float(np.bincount(y).max() / len(y))
+        certificate = float(class_table(codes, y, 10, 2).max(axis=1).sum() / len(y))
+        seen = np.where(np.arange(2000) < 1000, y, UNKNOWN)
+        excess.append(certificate - forecast(codes, seen, chance, seed))
+    assert sum(value > 0 for value in excess) <= 15, "nominally 6 of 60"
+    assert -0.015 < np.mean(excess) < 0
+
+
+def test_a_code_for_all_nodes_reveals_nothing() -> None:
+    y = np.repeat([0, 1, UNKNOWN], [30, 20, 50])
+    assert forecast(np.zeros(100, dtype=np.int64), y, 0.6, 0) == 0.6
+
+
+def test_known_classes_count_as_they_are() -> None:
+    y = np.arange(100) % 2
+    assert forecast(y, y, 0.5, 0) == 1.0, "no node is sampled"
+    assert forecast(np.arange(100) // 50, y, 0.5, 0) == 0.5
