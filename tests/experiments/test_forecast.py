@@ -19,7 +19,7 @@ def test_a_forecast_is_seldom_exceeded_by_chance_and_is_not_far_above_it() -> No
         seen = np.where(np.arange(2000) < 1000, y, UNKNOWN)
         excess.append(certificate - forecast(codes, seen, chance, seed))
     assert sum(value > 0 for value in excess) <= 15, "nominally 6 of 60"
-    assert -0.015 < np.mean(excess) < 0
+    assert -0.02 < np.mean(excess) < 0
 
 
 def test_a_code_for_all_nodes_reveals_nothing() -> None:
