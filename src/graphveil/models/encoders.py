@@ -47,8 +47,8 @@ class GCN(nn.Module):
 
     def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
         matrix = adjacency.normalized
-        h = self.drop_h.relu(self.first.shift(matrix @ self.first(self.drop_x(x))))
-        z = self.second.shift(matrix @ self.second(h))
+        h = self.drop_h.relu(matrix @ self.first(self.drop_x(x)), self.first.bias)
+        z = self.second.shift_(matrix @ self.second(h))
         return smooth(z, matrix, self.smoothing, self.restart)
 
 

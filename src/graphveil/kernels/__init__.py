@@ -1,0 +1,58 @@
+"""Compiled loops for training on a CPU: one pass over memory where torch's operations need several.
+
+Each loop has a reference in plain torch, which is used on a GPU, for other types than float32, and where numba is
+missing or switched off (`NUMBA_DISABLE_JIT=1`). numba compiles a loop on its first use and stores it beside the source,
+or in the user's cache if that folder cannot be written.
+
+Each element of a result is written by one thread, in an order that does not depend on the number of threads. So the
+same seed gives the same bits with one thread and with many.
+"""
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import torch
+from torch import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from graphveil.kernels import compiling, elements, noise, sparse
+
+__all__ = ["compiling", "elements", "noise", "reference", "sparse", "usable"]
+
+_off = 0
+
+
+def usable(*tensors: Tensor) -> bool:
+    """Return whether the loops can work on these tensors: on a CPU, and float32 or whole numbers."""
+    if _off or not _installed():
+        return False
+    return all(not x.is_cuda and x.dtype in (torch.float32, torch.int32, torch.int64) for x in tensors)
+
+
+@contextmanager
+def reference() -> Iterator[None]:
+    """Use the reference instead of the loops inside, to compare both."""
+    global _off  # noqa: PLW0603 - one switch for the process
+    _off += 1
+    try:
+        yield
+    finally:
+        _off -= 1
+
+
+def __getattr__(name: str) -> "Any":
+    """Import numba only when a loop is used."""
+    if name not in __all__:
+        raise AttributeError(f"module 'graphveil.kernels' has no attribute {name!r}")
+    return importlib.import_module(f"graphveil.kernels.{name}")
+
+
+@cache
+def _installed() -> bool:
+    return importlib.util.find_spec("numba") is not None and os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"

@@ -1,0 +1,103 @@
+"""Loops over the elements of dense arrays: what follows a product, and the loss of logits."""
+
+import numpy as np
+
+from graphveil.kernels.compiling import compiled, inlined
+from graphveil.kernels.noise import coin, hashed
+
+ROWS = 256
+"""Rows of a block, of which column sums are taken first."""
+LOGITS = 4096
+"""Logits of a block, of which losses are summed first."""
+
+
+@inlined
+def exp_of_negative(x):  # type: ignore[no-untyped-def]
+    """e^x of a float32 of at most 0, with an error of 2e-7 of the value."""
+    x = np.float32(-87.0) if x < np.float32(-87.0) else x
+    n = np.floor(x * np.float32(1.4426950408889634) + np.float32(0.5))
+    f = (x - n * np.float32(0.693359375)) + n * np.float32(2.12194440e-4)
+    p = np.float32(1 / 5040)
+    p = p * f + np.float32(1 / 720)
+    p = p * f + np.float32(1 / 120)
+    p = p * f + np.float32(1 / 24)
+    p = p * f + np.float32(1 / 6)
+    p = p * f + np.float32(0.5)
+    p = p * f + np.float32(1)
+    p = p * f + np.float32(1)
+    power = np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+    return p * power
+
+
+@inlined
+def log_of_one_plus(w):  # type: ignore[no-untyped-def]
+    """log(1 + w) of a float32 from 0 to 1: 2 artanh(w / (2 + w))."""
+    u = w / (np.float32(2) + w)
+    s = u * u
+    p = np.float32(1 / 13)
+    p = p * s + np.float32(1 / 11)
+    p = p * s + np.float32(1 / 9)
+    p = p * s + np.float32(1 / 7)
+    p = p * s + np.float32(1 / 5)
+    p = p * s + np.float32(1 / 3)
+    p = p * s + np.float32(1)
+    return np.float32(2) * u * p
+
+
+@compiled
+def kept_values(values, places, first, second, ones, scale, out, start, stop):  # type: ignore[no-untyped-def]
+    """Write scale * values where the coins of their places are 1, else 0."""
+    x, place, here = values[start:stop], places[start:stop], out[start:stop]
+    for k in range(len(x)):
+        kept = coin(np.uint32(place[k]), first, second, ones)
+        here[k] = x[k] * scale if kept else np.float32(0)
+
+
+@compiled
+def relu_and_drop(h, bias, first, second, ones, scale, out, start, stop):  # type: ignore[no-untyped-def]
+    """Write scale * relu(h + bias) where coins are 1, else 0, for rows from `start` to `stop`."""
+    channels = h.shape[1]
+    most = np.uint16(ones - 1)
+    hashes = np.empty(channels // 2 + 2, np.uint32)
+    halves = hashes.view(np.uint16)
+    for row in range(start, stop):
+        position = row * channels
+        pair, odd = position >> 1, position & 1
+        for k in range(len(hashes)):
+            hashes[k] = hashed(np.uint32(pair + k), first, second) ^ np.uint32(0x80008000)
+        x, here, half = h[row], out[row], halves[odd : odd + channels]
+        for c in range(channels):
+            value = x[c] + bias[c]
+            value = np.float32(0) if value <= 0 else value * scale  # keeps NaN
+            here[c] = value if half[c] <= most else np.float32(0)
+
+
+@compiled
+def relu_and_drop_backward(gradient, out, scale, d_h, d_bias, start, stop):  # type: ignore[no-untyped-def]
+    """Write the gradient at h, and its column sums of each block of rows, for blocks from `start` to `stop`."""
+    for block in range(start, stop):
+        sums = d_bias[block]
+        sums[:] = 0
+        for row in range(block * ROWS, min((block + 1) * ROWS, len(out))):
+            g, y, here = gradient[row], out[row], d_h[row]
+            for c in range(len(g)):
+                value = g[c] * scale if y[c] > 0 else np.float32(0)
+                here[c] = value
+                sums[c] += value
+
+
+@compiled
+def logistic_loss(logits, sign, share, losses, slopes, start, stop):  # type: ignore[no-untyped-def]
+    """Write the sums of log(1 + e^(sign * logit)) of blocks, and share times their slopes, from `start` to `stop`."""
+    step = sign * share
+    for block in range(start, stop):
+        here = logits[block * LOGITS : (block + 1) * LOGITS]
+        slope = slopes[block * LOGITS : (block + 1) * LOGITS]
+        total = np.float32(0)
+        for k in range(len(here)):
+            x = sign * here[k]
+            w = exp_of_negative(-abs(x))
+            upper = np.float32(1) / (np.float32(1) + w)
+            slope[k] = step * (w * upper if x < 0 else upper)
+            total += (np.float32(0) if x < 0 else x) + log_of_one_plus(w)
+        losses[block] = total
