@@ -101,3 +101,27 @@ def logistic_loss(logits, sign, share, losses, slopes, start, stop):  # type: ig
             slope[k] = step * (w * upper if x < 0 else upper)
             total += (np.float32(0) if x < 0 else x) + log_of_one_plus(w)
         losses[block] = total
+
+
+@inlined
+def log_of_at_least_one(x):  # type: ignore[no-untyped-def]
+    """log x of a finite float32 of at least 1 (Cephes): x = 2^e m with m near 1, and a polynomial in m - 1."""
+    bits = np.float32(x).view(np.int32)
+    exponent = np.int32(bits >> np.int32(23)) - np.int32(127)
+    m = np.int32((bits & np.int32(0x7FFFFF)) | np.int32(0x3F800000)).view(np.float32)
+    is_large = m > np.float32(1.41421356)
+    m = m * np.float32(0.5) if is_large else m
+    e = np.float32(exponent + (1 if is_large else 0))
+    f = m - np.float32(1)
+    square = f * f
+    p = np.float32(7.0376836292e-2)
+    p = p * f - np.float32(1.1514610310e-1)
+    p = p * f + np.float32(1.1676998740e-1)
+    p = p * f - np.float32(1.2420140846e-1)
+    p = p * f + np.float32(1.4249322787e-1)
+    p = p * f - np.float32(1.6668057665e-1)
+    p = p * f + np.float32(2.0000714765e-1)
+    p = p * f - np.float32(2.4999993993e-1)
+    p = p * f + np.float32(3.3333331174e-1)
+    tail = p * f * square - np.float32(2.12194440e-4) * e - np.float32(0.5) * square
+    return f + tail + np.float32(0.693359375) * e

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from graphveil import kernels
+from graphveil.models import lorentz
+from graphveil.models.heads import FermiDirac
 from graphveil.models.sparse import Pattern, csr_product, csr_sampled
 
 
@@ -38,6 +40,16 @@ def bilinear_loss(z: Tensor, phi: Tensor, bias: Tensor, links: Pattern, nonlinks
         nonlinks: The non-links, likewise.
     """
     loss: Tensor = _BilinearLoss.apply(z, phi, bias, links, nonlinks)  # type: ignore[no-untyped-call]
+    return loss
+
+
+def distance_loss(z: Tensor, head: FermiDirac, links: Pattern, nonlinks: Pattern) -> Tensor:
+    """Return the mean of -log q(y) over pairs, (...), of logits (radius - d^2) / temperature; see `bilinear_loss`."""
+    c = head.curvature()
+    norm = lorentz.norm(z)
+    radii = (c.sqrt()[..., None, None] * norm).clamp(max=lorentz.MAX_RADIUS)
+    of_run = torch.stack([head.radius, head.temperature(), c], dim=-1)
+    loss: Tensor = _DistanceLoss.apply(z / norm, radii, of_run, links, nonlinks)  # type: ignore[no-untyped-call]
     return loss
 
 
@@ -72,6 +84,39 @@ class _BilinearLoss(torch.autograd.Function):
         scale = gradient[..., None, None]
         d_z = total @ (phi * scale) if ctx.needs_input_grad[0] else None
         return d_z, (z.mT @ total) * (scale / 2), d_bias * gradient, None, None
+
+
+class _DistanceLoss(torch.autograd.Function):
+    """The loss of (..., nodes, channels) unit vectors and (..., nodes, 1) radii; `of_run` is (..., 3)."""
+
+    @staticmethod
+    def forward(ctx: Any, units: Tensor, radii: Tensor, of_run: Tensor, links: Pattern, nonlinks: Pattern) -> Tensor:
+        rows, runs = units[..., 0].numel(), of_run[..., 0].numel()
+        exp = (radii / 2).exp()
+        polar = torch.cat([radii.sinh(), radii.cosh(), exp, 1 / exp], dim=-1).view(rows, 4)
+        d_units, d_radii = torch.zeros(rows, units.size(-1)), torch.zeros(rows)
+        sums = torch.zeros(rows, 3, dtype=torch.float64)
+        share = np.float32(runs / (links.col.numel() + nonlinks.col.numel()))
+        given = units.reshape(rows, -1).numpy(), polar.numpy(), of_run.reshape(runs, 3).contiguous().numpy()
+        made = d_units.numpy(), d_radii.numpy(), sums.numpy()
+        for sign, part in ((-1, links), (1, nonlinks)):
+            for one_way in (part, part.transposed):
+                crow, col, longest = one_way.crow.numpy(), one_way.col.numpy(), int(one_way.crow.diff().max())
+                arguments = crow, col, longest, np.float32(sign), share, *given, rows // runs, *made
+                kernels.compiling.over_rows(crow, kernels.distances.pair_losses, *arguments)
+        # each pair was seen from both ends
+        loss, slope, weighted = (sums.view(*of_run.shape[:-1], -1, 3).sum(dim=-2) / 2).to(units.dtype).unbind(dim=-1)
+        radius, temperature, c = of_run.unbind(dim=-1)
+        d_square = radius * slope - temperature * weighted  # the sum of slopes times squared distances
+        d_of_run = torch.stack([slope / temperature, -weighted / temperature, d_square / (temperature * c)], dim=-1)
+        ctx.save_for_backward(d_units.view(units.shape), d_radii.view(radii.shape), d_of_run)
+        return loss * float(share)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+        d_units, d_radii, d_of_run = ctx.saved_tensors
+        of_nodes = gradient[..., None, None]
+        return d_units * of_nodes, d_radii * of_nodes, d_of_run * gradient[..., None], None, None
 
 
 def _both_ways(pattern: Pattern, slopes: Tensor, rows: Tensor) -> Tensor:

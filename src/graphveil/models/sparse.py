@@ -259,7 +259,9 @@ def attention_shares(
         slope: The slope of leaky_relu below 0.
         present: (entries,), which entries are used, at least one in each row; None means all.
     """
-    shares: Tensor = _AttentionShares.apply(sender, receiver, pattern, slope, present)  # type: ignore[no-untyped-call]
+    usable = kernels.usable(sender, receiver)
+    function = _AttentionSharesByRow if usable else _AttentionShares
+    shares: Tensor = function.apply(sender, receiver, pattern, slope, present)  # type: ignore[no-untyped-call]
     return shares
 
 
@@ -384,6 +386,39 @@ class _AttentionShares(torch.autograd.Function):
         d_scores = torch.where(negative, d_scores * ctx.slope, d_scores)
         d_sender = _segment_sum(_transposed_values(pattern, d_scores), pattern.transposed.crow)
         return d_sender, _segment_sum(d_scores, pattern.crow), None, None, None
+
+
+class _AttentionSharesByRow(torch.autograd.Function):
+    """The same as `_AttentionShares`, in one pass over rows."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, sender: Tensor, receiver: Tensor, pattern: Pattern, slope: float, present: Tensor | None
+    ) -> Tensor:
+        sender, receiver = sender.contiguous(), receiver.contiguous()
+        share = sender.new_empty(pattern.col.numel(), sender.size(1))
+        crow, col = pattern.crow.numpy(), pattern.col.numpy()
+        is_present = np.ones(1, np.bool_) if present is None else present.contiguous().numpy()
+        arguments = crow, col, is_present, sender.numpy(), receiver.numpy(), np.float32(slope), share.numpy()
+        kernels.compiling.over_rows(crow, kernels.attention.shares, *arguments)
+        ctx.pattern, ctx.slope = pattern, slope
+        ctx.save_for_backward(sender, receiver, share)
+        return share
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        sender, receiver, share = ctx.saved_tensors
+        pattern: Pattern = ctx.pattern
+        d_scores, d_sender, d_receiver = torch.empty_like(share), torch.empty_like(sender), torch.empty_like(receiver)
+        crow, col = pattern.crow.numpy(), pattern.col.numpy()
+        given = crow, col, sender.numpy(), receiver.numpy(), np.float32(ctx.slope), share.numpy()
+        made = gradient.contiguous().numpy(), d_scores.numpy(), d_receiver.numpy()
+        kernels.compiling.over_rows(crow, kernels.attention.slopes, *given, *made)
+        t_crow, order = pattern.transposed.crow.numpy(), pattern.t_order.numpy()
+        kernels.compiling.over_rows(
+            t_crow, kernels.attention.column_sums, t_crow, order, d_scores.numpy(), d_sender.numpy()
+        )
+        return d_sender, d_receiver, None, None, None
 
 
 class _WeightedProduct(torch.autograd.Function):

@@ -26,8 +26,8 @@ from graphveil.data.splits.nonlinks import count_free, free_before, nth_free
 from graphveil.data.splits.split import Knowledge
 from graphveil.errors import GraphveilError
 from graphveil.models.blocks import ends, in_blocks, score_in_blocks
-from graphveil.models.heads import Bilinear
-from graphveil.models.pair_loss import bilinear_loss, logistic_loss
+from graphveil.models.heads import Bilinear, FermiDirac
+from graphveil.models.pair_loss import bilinear_loss, distance_loss, logistic_loss
 from graphveil.models.sparse import Pattern
 from graphveil.randomness import Noise
 from graphveil.target import CHANCE_AUC, LINKS, Target
@@ -180,8 +180,11 @@ class Links:
 
     def loss(self, head: nn.Module, rows: Rows) -> Tensor:
         pairs = rows.examples
-        if type(head) is Bilinear and isinstance(pairs, PairExamples) and kernels.usable(rows.z, head.weight):
-            return bilinear_loss(rows.z, head.phi(), head.bias, pairs.links, pairs.nonlinks)
+        if isinstance(pairs, PairExamples) and kernels.usable(rows.z, *head.parameters()):
+            if type(head) is Bilinear:
+                return bilinear_loss(rows.z, head.phi(), head.bias, pairs.links, pairs.nonlinks)
+            if type(head) is FermiDirac:
+                return distance_loss(rows.z, head, pairs.links, pairs.nonlinks)
         logit = self._logits(head, rows)
         if isinstance(pairs, PairExamples) and kernels.usable(logit):
             return logistic_loss(logit, pairs.links.col.numel() // math.prod(self._runs))
