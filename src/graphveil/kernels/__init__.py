@@ -21,9 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from graphveil.kernels import attention, compiling, distances, elements, noise, sparse
+    from graphveil.kernels import attention, codes, compiling, distances, elements, noise, sparse
 
-__all__ = ["attention", "compiling", "distances", "elements", "noise", "reference", "sparse", "usable"]
+__all__ = ["attention", "codes", "compiling", "distances", "elements", "noise", "reference", "sparse", "usable"]
 
 _off = 0
 

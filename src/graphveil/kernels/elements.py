@@ -87,6 +87,51 @@ def relu_and_drop_backward(gradient, out, scale, d_h, d_bias, start, stop):  # t
 
 
 @compiled
+def elu_and_drop(h, bias, first, second, ones, scale, out, start, stop):  # type: ignore[no-untyped-def]
+    """Write scale * elu(h + bias) where coins are 1, else 0, for rows from `start` to `stop`."""
+    channels = h.shape[1]
+    most = np.uint16(ones - 1)
+    hashes = np.empty(channels // 2 + 2, np.uint32)
+    halves = hashes.view(np.uint16)
+    for row in range(start, stop):
+        position = row * channels
+        pair, odd = position >> 1, position & 1
+        for k in range(len(hashes)):
+            hashes[k] = hashed(np.uint32(pair + k), first, second) ^ np.uint32(0x80008000)
+        x, here, half = h[row], out[row], halves[odd : odd + channels]
+        for c in range(channels):
+            value = x[c] + bias[c]
+            value = exp_of_negative(value) - np.float32(1) if value <= 0 else value
+            here[c] = value * scale if half[c] <= most else np.float32(0)
+
+
+@compiled
+def elu_and_drop_backward(gradient, out, first, second, ones, scale, d_h, d_bias, start, stop):  # type: ignore[no-untyped-def]
+    """Write the gradient at h, and its column sums of each block of rows, for blocks from `start` to `stop`.
+
+    The slope of elu follows from its value, but a value of 0 may also be dropped, so the coins are needed again.
+    """
+    channels = out.shape[1]
+    most = np.uint16(ones - 1)
+    hashes = np.empty(channels // 2 + 2, np.uint32)
+    halves = hashes.view(np.uint16)
+    for block in range(start, stop):
+        sums = d_bias[block]
+        sums[:] = 0
+        for row in range(block * ROWS, min((block + 1) * ROWS, len(out))):
+            position = row * channels
+            pair, odd = position >> 1, position & 1
+            for k in range(len(hashes)):
+                hashes[k] = hashed(np.uint32(pair + k), first, second) ^ np.uint32(0x80008000)
+            g, y, here, half = gradient[row], out[row], d_h[row], halves[odd : odd + channels]
+            for c in range(channels):
+                value = g[c] * (scale if y[c] > 0 else y[c] + scale)
+                value = value if half[c] <= most else np.float32(0)
+                here[c] = value
+                sums[c] += value
+
+
+@compiled
 def logistic_loss(logits, sign, share, losses, slopes, start, stop):  # type: ignore[no-untyped-def]
     """Write the sums of log(1 + e^(sign * logit)) of blocks, and share times their slopes, from `start` to `stop`."""
     step = sign * share

@@ -84,16 +84,26 @@ class Dropout(nn.Module):
             bias: (..., channels).
         """
         noise = self.noise if self.training and self.p > 0 else None
-        dropped: Tensor
-        if bias is not None and noise is not None and kernels.usable(x, bias):
-            dropped = _ShiftedReluDropped.apply(x, bias, noise, self.p)  # type: ignore[no-untyped-call]
-            return dropped
+        if noise is not None and kernels.usable(x):
+            zeros = x.new_zeros(*x.shape[:-2], x.size(-1))
+            return _activated(x, zeros if bias is None else bias, "relu", noise, self.p)
         shifted = x if bias is None else x + bias[..., None, :]
         if noise is None:
-            dropped = self(F.relu(shifted))
-        else:
-            dropped = _DroppedRelu.apply(shifted, self._coins(x, noise), 1 / (1 - self.p))  # type: ignore[no-untyped-call]
+            return self(F.relu(shifted))
+        dropped: Tensor = _DroppedRelu.apply(shifted, self._coins(x, noise), 1 / (1 - self.p))  # type: ignore[no-untyped-call]
         return dropped
+
+    def elu(self, x: Tensor, bias: Tensor) -> Tensor:
+        """Return dropout of elu(x + bias).
+
+        Args:
+            x: (..., n, channels).
+            bias: (..., channels).
+        """
+        noise = self.noise if self.training and self.p > 0 else None
+        if noise is not None and kernels.usable(x, bias):
+            return _activated(x, bias, "elu", noise, self.p)
+        return self(F.elu(x + bias[..., None, :]))
 
     def _drop(self, x: Tensor) -> Tensor:
         if self.noise is None:
@@ -137,31 +147,40 @@ class _DroppedRelu(torch.autograd.Function):
         return kept.mul_(gradient).mul_(ctx.scale), None, None
 
 
-class _ShiftedReluDropped(torch.autograd.Function):
-    """scale * relu(x + bias) * coins, in one pass forward and one backward."""
+def _activated(x: Tensor, bias: Tensor, activation: str, noise: Noise, p: float) -> Tensor:
+    out: Tensor = _Activated.apply(x, bias, activation, noise, p)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Activated(torch.autograd.Function):
+    """scale * activation(x + bias) * coins, in one pass forward and one backward."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, bias: Tensor, noise: Noise, p: float) -> Tensor:
+    def forward(ctx: Any, x: Tensor, bias: Tensor, activation: str, noise: Noise, p: float) -> Tensor:
         x, bias = x.contiguous(), bias.contiguous()
         out = torch.empty_like(x)
-        ctx.scale = 1 / (1 - p)
-        of_runs = zip(_of_runs(x), bias.numpy().reshape(noise.runs, -1), noise.keys(), _of_runs(out), strict=True)
-        for values, shift, (first, second), kept in of_runs:
-            arguments = values, shift, first, second, np.uint32(ones_of(1 - p)), np.float32(ctx.scale), kept
-            kernels.compiling.over(len(values), values.size, kernels.elements.relu_and_drop, *arguments)
+        ones, scale = np.uint32(ones_of(1 - p)), np.float32(1 / (1 - p))
+        ctx.coins = [(first, second, ones, scale) for first, second in noise.keys()]
+        ctx.is_relu = activation == "relu"
+        loop = kernels.elements.relu_and_drop if ctx.is_relu else kernels.elements.elu_and_drop
+        of_runs = zip(_of_runs(x), bias.numpy().reshape(noise.runs, -1), ctx.coins, _of_runs(out), strict=True)
+        for values, shift, coins, kept in of_runs:
+            kernels.compiling.over(len(values), values.size, loop, values, shift, *coins, kept)
         ctx.save_for_backward(out)
         return out
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         (out,) = ctx.saved_tensors
         d_x = torch.empty_like(out)
         blocks = -(-out.size(-2) // kernels.elements.ROWS)
         sums = out.new_empty(*out.shape[:-2], blocks, out.size(-1))
-        for arrays in zip(*(_of_runs(x) for x in (gradient.contiguous(), out, d_x, sums)), strict=True):
-            arguments = *arrays[:2], np.float32(ctx.scale), *arrays[2:]
-            kernels.compiling.over(blocks, arrays[0].size, kernels.elements.relu_and_drop_backward, *arguments)
-        return d_x, sums.sum(dim=-2), None, None
+        loop = kernels.elements.relu_and_drop_backward if ctx.is_relu else kernels.elements.elu_and_drop_backward
+        of_runs = zip(*(_of_runs(part) for part in (gradient.contiguous(), out, d_x, sums)), ctx.coins, strict=True)
+        for g, values, d_values, of_blocks, coins in of_runs:
+            settings = coins[3:] if ctx.is_relu else coins
+            kernels.compiling.over(blocks, g.size, loop, g, values, *settings, d_values, of_blocks)
+        return d_x, sums.sum(dim=-2), None, None, None
 
 
 def _of_runs(x: Tensor) -> np.ndarray:

@@ -456,4 +456,5 @@ class _SampledProduct(torch.autograd.Function):
 
 
 def _by_head(function: Callable[[int], Tensor], heads: int) -> Tensor:
-    return torch.stack([function(head) for head in range(heads)], dim=1)
+    parts = [function(head) for head in range(heads)]
+    return parts[0].unsqueeze(1) if heads == 1 else torch.stack(parts, dim=1)

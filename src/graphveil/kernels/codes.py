@@ -1,0 +1,68 @@
+"""Loops of product codes: the distribution over all codes from the logits of each group of values."""
+
+import numpy as np
+
+from graphveil.kernels.compiling import compiled
+from graphveil.kernels.elements import exp_of_negative
+
+
+@compiled
+def outer_products(logits, groups, size, p, q, start, stop):  # type: ignore[no-untyped-def]
+    """Write the softmax of each group, and the outer product of all groups, for rows from `start` to `stop`."""
+    before = np.empty(q.shape[1], np.float32)
+    for row in range(start, stop):
+        x, share, out = logits[row], p[row], q[row]
+        for first in range(0, groups * size, size):
+            top = x[first]
+            for k in range(first + 1, first + size):
+                top = max(top, x[k])
+            total = np.float32(0)
+            for k in range(first, first + size):
+                share[k] = exp_of_negative(x[k] - top)
+                total += share[k]
+            for k in range(first, first + size):
+                share[k] /= total
+        count = size
+        out[:size] = share[:size]
+        for first in range(size, groups * size, size):
+            before[:count] = out[:count]
+            for a in range(count):
+                factor, place = before[a], a * size
+                for b in range(size):
+                    out[place + b] = factor * share[first + b]
+            count *= size
+
+
+@compiled
+def outer_products_backward(d_q, p, groups, size, d_logits, start, stop):  # type: ignore[no-untyped-def]
+    """Write the gradient at the logits, for rows from `start` to `stop`, from the last group to the first."""
+    codes = d_q.shape[1]
+    gradient, products = np.empty(codes, np.float32), np.empty((groups, codes), np.float32)
+    for row in range(start, stop):
+        share, d_x = p[row], d_logits[row]
+        products[0, :size] = share[:size]
+        count = size
+        for group in range(1, groups):
+            for a in range(count):
+                factor, place = products[group - 1, a], a * size
+                for b in range(size):
+                    products[group, place + b] = factor * share[group * size + b]
+            count *= size
+        gradient[:] = d_q[row]
+        for group in range(groups - 1, -1, -1):
+            first, count = group * size, count // size
+            here = d_x[first : first + size]
+            here[:] = 0
+            for a in range(count):
+                factor, place = products[group - 1, a] if group > 0 else np.float32(1), a * size
+                total = np.float32(0)
+                for b in range(size):
+                    value = gradient[place + b]
+                    here[b] += value * factor
+                    total += value * share[first + b]
+                gradient[a] = total  # the places up to a are not needed any more
+            mean = np.float32(0)
+            for b in range(size):
+                mean += here[b] * share[first + b]
+            for b in range(size):
+                here[b] = share[first + b] * (here[b] - mean)
