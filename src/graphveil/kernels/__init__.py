@@ -30,9 +30,9 @@ _off = 0
 
 def usable(*tensors: Tensor) -> bool:
     """Return whether the loops can work on these tensors: on a CPU, and float32 or whole numbers."""
-    if _off or not _installed():
+    if _off or not is_installed():
         return False
-    return all(not x.is_cuda and x.dtype in (torch.float32, torch.int32, torch.int64) for x in tensors)
+    return all(x.is_cpu and x.dtype in (torch.float32, torch.int32, torch.int64) for x in tensors)
 
 
 @contextmanager
@@ -54,5 +54,6 @@ def __getattr__(name: str) -> "Any":
 
 
 @cache
-def _installed() -> bool:
+def is_installed() -> bool:
+    """Return whether numba is installed and not switched off."""
     return importlib.util.find_spec("numba") is not None and os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"

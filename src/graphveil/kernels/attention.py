@@ -2,12 +2,22 @@
 
 import numpy as np
 
-from graphveil.kernels.compiling import compiled
+from graphveil.kernels.compiling import Array, Number, compiled
 from graphveil.kernels.elements import exp_of_negative
 
 
 @compiled
-def shares(crow, col, present, sender, receiver, slope, out, start, stop):  # type: ignore[no-untyped-def]
+def shares(
+    crow: Array,
+    col: Array,
+    present: Array,
+    sender: Array,
+    receiver: Array,
+    slope: Number,
+    out: Array,
+    start: int,
+    stop: int,
+) -> None:
     """Write the share of each entry, (entries, heads), for rows from `start` to `stop`.
 
     leaky_relu ascends, so the largest score of a row belongs to the largest sender. An entry that is not present gets
@@ -43,7 +53,19 @@ def shares(crow, col, present, sender, receiver, slope, out, start, stop):  # ty
 
 
 @compiled
-def slopes(crow, col, sender, receiver, slope, share, gradient, out, d_receiver, start, stop):  # type: ignore[no-untyped-def]
+def slopes(
+    crow: Array,
+    col: Array,
+    sender: Array,
+    receiver: Array,
+    slope: Number,
+    share: Array,
+    gradient: Array,
+    out: Array,
+    d_receiver: Array,
+    start: int,
+    stop: int,
+) -> None:
     """Write the gradient at each score and at each receiver, for rows from `start` to `stop`."""
     heads = sender.shape[1]
     mean = np.empty(heads, np.float32)
@@ -65,7 +87,7 @@ def slopes(crow, col, sender, receiver, slope, share, gradient, out, d_receiver,
 
 
 @compiled
-def column_sums(t_crow, t_order, values, out, start, stop):  # type: ignore[no-untyped-def]
+def column_sums(t_crow: Array, t_order: Array, values: Array, out: Array, start: int, stop: int) -> None:
     """Write the sums of values (entries, heads) of each column, by the rows of the transpose."""
     for column in range(start, stop):
         here = out[column]

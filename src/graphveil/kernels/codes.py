@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from graphveil.kernels.compiling import compiled
+from graphveil.kernels.compiling import Array, Number, compiled
 from graphveil.kernels.elements import exp_of_negative
 
 
 @compiled
-def outer_products(logits, groups, size, p, q, start, stop):  # type: ignore[no-untyped-def]
+def outer_products(logits: Array, groups: Number, size: Number, p: Array, q: Array, start: int, stop: int) -> None:
     """Write the softmax of each group, and the outer product of all groups, for rows from `start` to `stop`."""
     before = np.empty(q.shape[1], np.float32)
     for row in range(start, stop):
@@ -34,7 +34,9 @@ def outer_products(logits, groups, size, p, q, start, stop):  # type: ignore[no-
 
 
 @compiled
-def outer_products_backward(d_q, p, groups, size, d_logits, start, stop):  # type: ignore[no-untyped-def]
+def outer_products_backward(
+    d_q: Array, p: Array, groups: Number, size: Number, d_logits: Array, start: int, stop: int
+) -> None:
     """Write the gradient at the logits, for rows from `start` to `stop`, from the last group to the first."""
     codes = d_q.shape[1]
     gradient, products = np.empty(codes, np.float32), np.empty((groups, codes), np.float32)

@@ -7,30 +7,34 @@ end the process if two threads of a program used them at once, or if it forked.
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from itertools import pairwise
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 import torch
-from torch import Tensor
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
+Array = np.ndarray
+Number = Any
+"""A number of a numpy type, since loops compute in 32 bits."""
 _EXACT_ENOUGH = {"contract", "reassoc", "nsz", "arcp"}  # without nnan and ninf: a diverged training must be noticed
-_WORTH_A_THREAD = 16_384
+WORTH_A_THREAD = 16_384
+"""Fewer elements are not worth a second thread."""
 _pool: ThreadPoolExecutor | None = None
 
 
 def compiled(loop: Loop) -> Loop:
     """Compile a loop on its first use, and store it for the next process if a folder can be written."""
     try:
-        return numba.njit(nogil=True, fastmath=_EXACT_ENOUGH, cache=True)(loop)  # type: ignore[no-any-return]
+        return cast(Loop, numba.njit(nogil=True, fastmath=_EXACT_ENOUGH, cache=True)(loop))
     except RuntimeError:  # no folder can be written
-        return numba.njit(nogil=True, fastmath=_EXACT_ENOUGH)(loop)  # type: ignore[no-any-return]
+        return cast(Loop, numba.njit(nogil=True, fastmath=_EXACT_ENOUGH)(loop))
 
 
 def inlined(function: Loop) -> Loop:
     """Mark a function that compiled loops call, and that becomes a part of them."""
-    return numba.njit(inline="always")(function)  # type: ignore[no-any-return]
+    return cast(Loop, numba.njit(inline="always")(function))
 
 
 def over(count: int, work: int, loop: Callable[..., None], *arguments: Any) -> None:
@@ -42,7 +46,7 @@ def over(count: int, work: int, loop: Callable[..., None], *arguments: Any) -> N
         loop: The loop.
         *arguments: Its other arguments.
     """
-    threads = min(torch.get_num_threads(), count, 1 + work // _WORTH_A_THREAD)
+    threads = min(torch.get_num_threads(), count, 1 + work // WORTH_A_THREAD)
     if threads <= 1:
         loop(*arguments, 0, count)
         return
@@ -52,7 +56,7 @@ def over(count: int, work: int, loop: Callable[..., None], *arguments: Any) -> N
 def over_rows(crow: np.ndarray, loop: Callable[..., None], *arguments: Any) -> None:
     """Run `loop(*arguments, start, stop)` on ranges of the rows of a CSR pattern with about as many entries each."""
     rows, entries = len(crow) - 1, int(crow[-1])
-    threads = min(torch.get_num_threads(), rows, 1 + entries // _WORTH_A_THREAD)
+    threads = min(torch.get_num_threads(), rows, 1 + entries // WORTH_A_THREAD)
     if threads <= 1:
         loop(*arguments, 0, rows)
         return
@@ -65,16 +69,11 @@ def run_ranges(bounds: list[int], loop: Callable[..., None], *arguments: Any) ->
     global _pool  # noqa: PLW0603 - the threads of the process
     if _pool is None:
         _pool = ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="graphveil-loop")
-    ranges = list(zip(bounds[:-1], bounds[1:], strict=True))
+    ranges = list(pairwise(bounds))
     others = [_pool.submit(loop, *arguments, *of_thread) for of_thread in ranges[1:]]
     loop(*arguments, *ranges[0])
     for other in others:
         other.result()
-
-
-def array(x: Tensor) -> np.ndarray:
-    """Return a tensor as a contiguous array without copying, if it is contiguous."""
-    return x.detach().contiguous().numpy()
 
 
 def _forget_pool() -> None:

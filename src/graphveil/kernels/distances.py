@@ -9,7 +9,7 @@ and its logit is (radius - 4 asinh^2(sqrt(h)) / c) / temperature.
 
 import numpy as np
 
-from graphveil.kernels.compiling import compiled
+from graphveil.kernels.compiling import Array, Number, compiled
 from graphveil.kernels.elements import exp_of_negative, log_of_at_least_one, log_of_one_plus
 
 AT_ONCE = 1024
@@ -19,10 +19,22 @@ SMALLEST = 1e-14
 
 
 @compiled
-def pair_losses(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0914, PLR0915, PLR0917
-    crow, col, longest, sign, share, units, polar, head, rows_per_run,
-    d_units, d_radii, sums, start, stop,
-):  # fmt: skip
+def pair_losses(
+    crow: Array,
+    col: Array,
+    longest: Number,
+    sign: Number,
+    share: Number,
+    units: Array,
+    polar: Array,
+    head: Array,
+    rows_per_run: Number,
+    d_units: Array,
+    d_radii: Array,
+    sums: Array,
+    start: int,
+    stop: int,
+) -> None:
     """Add the gradients at the nodes of some rows, and the sums of the loss, of slopes, and of slopes times logits.
 
     Args:

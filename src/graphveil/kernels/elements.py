@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from graphveil.kernels.compiling import compiled, inlined
+from graphveil.kernels.compiling import Array, Number, compiled, inlined
 from graphveil.kernels.noise import coin, hashed
 
 ROWS = 256
@@ -12,7 +12,7 @@ LOGITS = 4096
 
 
 @inlined
-def exp_of_negative(x):  # type: ignore[no-untyped-def]
+def exp_of_negative(x: Number) -> Number:
     """e^x of a float32 of at most 0, with an error of 2e-7 of the value."""
     x = np.float32(-87.0) if x < np.float32(-87.0) else x
     n = np.floor(x * np.float32(1.4426950408889634) + np.float32(0.5))
@@ -30,7 +30,7 @@ def exp_of_negative(x):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def log_of_one_plus(w):  # type: ignore[no-untyped-def]
+def log_of_one_plus(w: Number) -> Number:
     """log(1 + w) of a float32 from 0 to 1: 2 artanh(w / (2 + w))."""
     u = w / (np.float32(2) + w)
     s = u * u
@@ -45,7 +45,17 @@ def log_of_one_plus(w):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def kept_values(values, places, first, second, ones, scale, out, start, stop):  # type: ignore[no-untyped-def]
+def kept_values(
+    values: Array,
+    places: Array,
+    first: Number,
+    second: Number,
+    ones: Number,
+    scale: Number,
+    out: Array,
+    start: int,
+    stop: int,
+) -> None:
     """Write scale * values where the coins of their places are 1, else 0."""
     x, place, here = values[start:stop], places[start:stop], out[start:stop]
     for k in range(len(x)):
@@ -54,7 +64,9 @@ def kept_values(values, places, first, second, ones, scale, out, start, stop):  
 
 
 @compiled
-def relu_and_drop(h, bias, first, second, ones, scale, out, start, stop):  # type: ignore[no-untyped-def]
+def relu_and_drop(
+    h: Array, bias: Array, first: Number, second: Number, ones: Number, scale: Number, out: Array, start: int, stop: int
+) -> None:
     """Write scale * relu(h + bias) where coins are 1, else 0, for rows from `start` to `stop`."""
     channels = h.shape[1]
     most = np.uint16(ones - 1)
@@ -73,7 +85,9 @@ def relu_and_drop(h, bias, first, second, ones, scale, out, start, stop):  # typ
 
 
 @compiled
-def relu_and_drop_backward(gradient, out, scale, d_h, d_bias, start, stop):  # type: ignore[no-untyped-def]
+def relu_and_drop_backward(
+    gradient: Array, out: Array, scale: Number, d_h: Array, d_bias: Array, start: int, stop: int
+) -> None:
     """Write the gradient at h, and its column sums of each block of rows, for blocks from `start` to `stop`."""
     for block in range(start, stop):
         sums = d_bias[block]
@@ -87,7 +101,9 @@ def relu_and_drop_backward(gradient, out, scale, d_h, d_bias, start, stop):  # t
 
 
 @compiled
-def elu_and_drop(h, bias, first, second, ones, scale, out, start, stop):  # type: ignore[no-untyped-def]
+def elu_and_drop(
+    h: Array, bias: Array, first: Number, second: Number, ones: Number, scale: Number, out: Array, start: int, stop: int
+) -> None:
     """Write scale * elu(h + bias) where coins are 1, else 0, for rows from `start` to `stop`."""
     channels = h.shape[1]
     most = np.uint16(ones - 1)
@@ -106,7 +122,18 @@ def elu_and_drop(h, bias, first, second, ones, scale, out, start, stop):  # type
 
 
 @compiled
-def elu_and_drop_backward(gradient, out, first, second, ones, scale, d_h, d_bias, start, stop):  # type: ignore[no-untyped-def]
+def elu_and_drop_backward(
+    gradient: Array,
+    out: Array,
+    first: Number,
+    second: Number,
+    ones: Number,
+    scale: Number,
+    d_h: Array,
+    d_bias: Array,
+    start: int,
+    stop: int,
+) -> None:
     """Write the gradient at h, and its column sums of each block of rows, for blocks from `start` to `stop`.
 
     The slope of elu follows from its value, but a value of 0 may also be dropped, so the coins are needed again.
@@ -132,7 +159,9 @@ def elu_and_drop_backward(gradient, out, first, second, ones, scale, d_h, d_bias
 
 
 @compiled
-def logistic_loss(logits, sign, share, losses, slopes, start, stop):  # type: ignore[no-untyped-def]
+def logistic_loss(
+    logits: Array, sign: Number, share: Number, losses: Array, slopes: Array, start: int, stop: int
+) -> None:
     """Write the sums of log(1 + e^(sign * logit)) of blocks, and share times their slopes, from `start` to `stop`."""
     step = sign * share
     for block in range(start, stop):
@@ -149,7 +178,7 @@ def logistic_loss(logits, sign, share, losses, slopes, start, stop):  # type: ig
 
 
 @inlined
-def log_of_at_least_one(x):  # type: ignore[no-untyped-def]
+def log_of_at_least_one(x: Number) -> Number:
     """log x of a finite float32 of at least 1 (Cephes): x = 2^e m with m near 1, and a polynomial in m - 1."""
     bits = np.float32(x).view(np.int32)
     exponent = np.int32(bits >> np.int32(23)) - np.int32(127)

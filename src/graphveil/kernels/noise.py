@@ -5,14 +5,14 @@ The numbers are those of `Noise`, bit for bit: a hash of two keys of the step an
 
 import numpy as np
 
-from graphveil.kernels.compiling import compiled, inlined
+from graphveil.kernels.compiling import Array, Number, compiled, inlined
 
 BLOCK = 2048
 """Coins of a block; the hashes of a block stay in the cache."""
 
 
 @inlined
-def hashed(position, first, second):  # type: ignore[no-untyped-def]
+def hashed(position: Number, first: Number, second: Number) -> Number:
     """The random 32 bits of a position."""
     x = np.uint32(np.uint32(position) * np.uint32(0x9E3779B1) + first)
     x = np.uint32(x ^ (x >> np.uint32(16)))
@@ -24,7 +24,7 @@ def hashed(position, first, second):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def coin(position, first, second, ones):  # type: ignore[no-untyped-def]
+def coin(position: Number, first: Number, second: Number, ones: Number) -> Number:
     """Whether the coin of a position is 1: half of a hash, as a signed number, is among the `ones` lowest."""
     shift = np.uint32(np.uint32(position & np.uint32(1)) << np.uint32(4))
     half = np.uint32(hashed(position >> np.uint32(1), first, second) >> shift) ^ np.uint32(0x8000)
@@ -32,7 +32,7 @@ def coin(position, first, second, ones):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def coins(first, second, ones, out, start, stop):  # type: ignore[no-untyped-def]
+def coins(first: Number, second: Number, ones: Number, out: Array, start: int, stop: int) -> None:
     """Write coins as 1 and 0, for blocks from `start` to `stop`."""
     most = np.uint16(ones - 1)
     hashes = np.empty(BLOCK // 2, np.uint32)
@@ -48,7 +48,7 @@ def coins(first, second, ones, out, start, stop):  # type: ignore[no-untyped-def
 
 
 @compiled
-def integers(first, second, high, out, start, stop):  # type: ignore[no-untyped-def]
+def integers(first: Number, second: Number, high: Number, out: Array, start: int, stop: int) -> None:
     """Write integers below `high`, not yet in order, from 53 random bits each."""
     count = len(out)
     for k in range(start, stop):

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from graphveil.kernels.compiling import compiled
+from graphveil.kernels.compiling import Array, Number, compiled
 
 
 @compiled
-def starts(ascending, out):  # type: ignore[no-untyped-def]
+def starts(ascending: Array, out: Array) -> None:
     """Write where each of 0, 1, ..., len(out) - 1 begins in an ascending vector."""
     number = 0
     for place in range(len(ascending)):
@@ -21,7 +21,7 @@ def starts(ascending, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def transpose(crow, col, t_crow, t_col, t_order):  # type: ignore[no-untyped-def]
+def transpose(crow: Array, col: Array, t_crow: Array, t_col: Array, t_order: Array) -> None:
     """Write the transpose of a pattern by counting; `t_order` are the old places of its entries."""
     t_crow[:] = 0
     for column in col:
@@ -41,7 +41,7 @@ def transpose(crow, col, t_crow, t_col, t_order):  # type: ignore[no-untyped-def
 
 
 @compiled
-def nth_free(rank, before, first_row, row, col, start, stop):  # type: ignore[no-untyped-def]
+def nth_free(rank: Array, before: Array, first_row: Number, row: Array, col: Array, start: int, stop: int) -> None:
     """Write the pairs col < row whose codes are the free codes of ascending ranks, for ranks from `start` to `stop`.
 
     Both vectors ascend, so they are merged, and the larger end of a pair only moves up.
@@ -53,8 +53,7 @@ def nth_free(rank, before, first_row, row, col, start, stop):  # type: ignore[no
             taken = middle + 1
         else:
             end = middle
-    v = np.int64((1 + math.sqrt(1.0 + 8.0 * (rank[start] + taken))) / 2)
-    v = max(v - 1, 0)  # a large root may be rounded up
+    v = max(int((1 + math.sqrt(1.0 + 8.0 * (rank[start] + taken))) / 2) - 1, 0)  # a large root may be rounded up
     base = v * (v - 1) // 2
     for k in range(start, stop):
         while taken < len(before) and before[taken] <= rank[k]:

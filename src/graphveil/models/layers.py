@@ -89,7 +89,8 @@ class Dropout(nn.Module):
             return _activated(x, zeros if bias is None else bias, "relu", noise, self.p)
         shifted = x if bias is None else x + bias[..., None, :]
         if noise is None:
-            return self(F.relu(shifted))
+            relu: Tensor = self(F.relu(shifted))
+            return relu
         dropped: Tensor = _DroppedRelu.apply(shifted, self._coins(x, noise), 1 / (1 - self.p))  # type: ignore[no-untyped-call]
         return dropped
 
@@ -103,7 +104,8 @@ class Dropout(nn.Module):
         noise = self.noise if self.training and self.p > 0 else None
         if noise is not None and kernels.usable(x, bias):
             return _activated(x, bias, "elu", noise, self.p)
-        return self(F.elu(x + bias[..., None, :]))
+        elu: Tensor = self(F.elu(x + bias[..., None, :]))
+        return elu
 
     def _drop(self, x: Tensor) -> Tensor:
         if self.noise is None:
@@ -160,7 +162,7 @@ class _Activated(torch.autograd.Function):
         x, bias = x.contiguous(), bias.contiguous()
         out = torch.empty_like(x)
         ones, scale = np.uint32(ones_of(1 - p)), np.float32(1 / (1 - p))
-        ctx.coins = [(first, second, ones, scale) for first, second in noise.keys()]
+        ctx.coins = [(first, second, ones, scale) for first, second in noise.keys()]  # noqa: SIM118 - an array
         ctx.is_relu = activation == "relu"
         loop = kernels.elements.relu_and_drop if ctx.is_relu else kernels.elements.elu_and_drop
         of_runs = zip(_of_runs(x), bias.numpy().reshape(noise.runs, -1), ctx.coins, _of_runs(out), strict=True)

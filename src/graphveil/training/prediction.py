@@ -16,10 +16,9 @@ from graphveil.randomness import Noise, generator, global_stream
 from graphveil.training.adversarial import Adversarial
 from graphveil.training.codes import Classes
 from graphveil.training.loop import Problem, Training
-from graphveil.training.objectives import ADVERSARIAL
+from graphveil.training.objectives import ADVERSARIAL, cross_entropy
 from graphveil.training.players import Streams
 from graphveil.training.recipes import Recipe
-from graphveil.training.objectives import cross_entropy
 from graphveil.training.targets import Examples, LearnedTarget, Links, ListedExamples, NodeClasses, Rows, log_probs
 
 CLASSIFIER = Recipe(

@@ -9,6 +9,7 @@ For example:
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import graphveil
+from graphveil import kernels
 from graphveil.data import Split, check_graph, check_targets, digest
 from graphveil.errors import GraphveilError, first_line, unknown
 from graphveil.files import write_json, write_tensors
@@ -400,4 +402,5 @@ class Veil(Params):
 def versions() -> dict[str, str]:
     """The versions that a result depends on."""
     modules = (graphveil, torch, torch_geometric, numpy)
-    return {module.__name__: str(module.__version__) for module in modules}
+    found = {module.__name__: str(module.__version__) for module in modules}
+    return found | ({"numba": metadata.version("numba")} if kernels.is_installed() else {})
