@@ -45,10 +45,15 @@ def same(one: Training, other: Training) -> bool:
     return all(value.equal(other.state()[name]) for name, value in one.state().items())
 
 
+@pytest.fixture
+def every_graph_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "LARGE", 0)
+
+
 @pytest.mark.parametrize("objective", ["club", "codes"])
 @pytest.mark.parametrize("encoder", ["gcn", "gat", "hgcn"])
 def test_loops_and_reference_train_alike_and_each_repeats(
-    small: Data, small_split: gv.Split, encoder: str, objective: str
+    small: Data, small_split: gv.Split, every_graph_is_large: None, encoder: str, objective: str
 ) -> None:
     ours = trained(small, small_split, encoder, objective)
     assert same(ours, trained(small, small_split, encoder, objective))
@@ -58,6 +63,43 @@ def test_loops_and_reference_train_alike_and_each_repeats(
     losses = slice(0, 2)  # weights say less: Adam moves one by 0.01 however small its gradient is
     assert torch.allclose(ours._log[:ROUNDS, losses], exact._log[:ROUNDS, losses], rtol=0, atol=2e-6)
     assert torch.allclose(ours._log[0], exact._log[0], rtol=1e-4, atol=1e-6), "the norms of all gradients"
+
+
+@pytest.mark.parametrize("objective", ["club", "codes"])
+def test_a_resumed_training_with_loops_ends_with_the_same_bits(
+    small: Data, small_split: gv.Split, every_graph_is_large: None, tmp_path: Path, objective: str
+) -> None:
+    def veil() -> gv.Veil:
+        recipe = default_recipe("links", "gcn", objective).but(rounds=45, warmup=5)
+        return gv.Veil(objective=objective, recipe=recipe, seed=0, device="cpu")
+
+    def stop(training: Training) -> None:
+        if training.round == 30:
+            raise KeyboardInterrupt
+
+    file = tmp_path / "checkpoint"
+    with pytest.raises(KeyboardInterrupt):
+        Fitting([veil()], small, [small_split]).run(stop, file)
+    assert file.exists(), "saved in round 20"
+    resumed, whole = veil(), veil()
+    Fitting([resumed], small, [small_split]).run(None, file)
+    Fitting([whole], small, [small_split]).run()
+    assert resumed.transform(small, small_split).equal(whole.transform(small, small_split))
+    assert [r.utility_loss for r in resumed.history_] == [r.utility_loss for r in whole.history_]
+
+
+def test_small_graphs_train_with_the_reference(small: Data, small_split: gv.Split) -> None:
+    def seen(training: Training) -> None:
+        assert not kernels.usable(torch.zeros(1))
+
+    recipe = default_recipe("links", "gcn", "club").but(rounds=2, warmup=0)
+    veil = gv.Veil(objective="club", recipe=recipe, device="cpu")
+    Fitting([veil], small, [small_split]).run(seen)
+    assert kernels.usable(torch.zeros(1))
+    with kernels.suited_to(kernels.LARGE):
+        assert kernels.usable(torch.zeros(1))
+    with kernels.suited_to(kernels.LARGE - 1):
+        assert not kernels.usable(torch.zeros(1))
 
 
 def test_without_numba_the_reference_trains(small: Data, small_split: gv.Split, without_numba: None) -> None:

@@ -23,9 +23,11 @@ def outer_products(logits: Array, groups: Number, size: Number, p: Array, q: Arr
             for k in range(first, first + size):
                 share[k] /= total
         count = size
-        out[:size] = share[:size]
+        for k in range(size):  # copies of slices take numba four times as long to compile as the rest of this loop
+            out[k] = share[k]
         for first in range(size, groups * size, size):
-            before[:count] = out[:count]
+            for k in range(count):
+                before[k] = out[k]
             for a in range(count):
                 factor, place = before[a], a * size
                 for b in range(size):
@@ -42,7 +44,8 @@ def outer_products_backward(
     gradient, products = np.empty(codes, np.float32), np.empty((groups, codes), np.float32)
     for row in range(start, stop):
         share, d_x = p[row], d_logits[row]
-        products[0, :size] = share[:size]
+        for k in range(size):
+            products[0, k] = share[k]
         count = size
         for group in range(1, groups):
             for a in range(count):
@@ -50,7 +53,8 @@ def outer_products_backward(
                 for b in range(size):
                     products[group, place + b] = factor * share[group * size + b]
             count *= size
-        gradient[:] = d_q[row]
+        for k in range(codes):
+            gradient[k] = d_q[row, k]
         for group in range(groups - 1, -1, -1):
             first, count = group * size, count // size
             here = d_x[first : first + size]

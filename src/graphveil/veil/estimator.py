@@ -36,7 +36,7 @@ from graphveil.models.stack import load_parts
 from graphveil.progress import show_rounds
 from graphveil.target import LINKS
 from graphveil.training.history import Round
-from graphveil.training.inputs import adjacency, features, pick_device, repeatable
+from graphveil.training.inputs import adjacency, features, pick_device, repeatable, suitable_loops
 from graphveil.training.loop import Training
 from graphveil.training.objectives import CODES, OBJECTIVES
 from graphveil.training.recipes import Adversary, Recipe, default_recipe
@@ -195,7 +195,7 @@ class Veil(Params):
         encoder = self.modules_["encoder"].to(device).eval()
         splits = [] if split is None else [split]
         x = features(graph, splits, self.scaling_, device)
-        with torch.no_grad(), self.repeatable():
+        with torch.no_grad(), self.repeatable(), suitable_loops(graph):
             z: Tensor = encoder(x, adjacency(graph, splits, device))
         return z.cpu()
 
@@ -265,8 +265,9 @@ class Veil(Params):
             z: the embeddings that `transform(graph, split)` returned; None computes them.
         """
         cpu = torch.device("cpu")
-        utility = utility_target(self.utility, graph, [split], cpu)
-        secrets = {name: secret_target(name, graph, [split], self.adversary.knows, cpu) for name in self.secrets}
+        with suitable_loops(graph):
+            utility = utility_target(self.utility, graph, [split], cpu)
+            secrets = {name: secret_target(name, graph, [split], self.adversary.knows, cpu) for name in self.secrets}
         if self.objective == CODES:
             return score_codes(self.codes(graph, split), self.book, utility, secrets)
         heads = {name: module.cpu() for name, module in self.modules_.items() if name != "encoder"}
