@@ -21,6 +21,7 @@ import graphveil as gv
 from benchmarks.bound import INDEX, copy_bandwidth, round_bytes
 from benchmarks.plain import PlainTraining
 from graphveil.runs.protect import protect
+from graphveil.training.inputs import suitable_loops
 from graphveil.training.memory import keep_freed_memory
 from graphveil.training.recipes import default_recipe
 from graphveil.veil import Fitting
@@ -123,7 +124,7 @@ def rounds(graph: Data, cell: Cell, device: torch.device) -> Measured:
             our_peak = torch.cuda.max_memory_allocated() / 2**20
     if "plain" in cell.sides:
         sides["plain"] = PlainTraining(graph, splits[0], cell.encoder, endless, device).round
-    with keep_freed_memory():
+    with keep_freed_memory(), suitable_loops(graph):
         result = take_turns({side: sides[side] for side in cell.sides}, cell)
     result.peak = our_peak
     num_nodes, in_channels = graph.x.shape

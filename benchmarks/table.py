@@ -36,6 +36,7 @@ both sides of a ratio were measured alternately in one process.
   count as fused (`benchmarks/bound.py`).
 - Times are medians, with half of the interquartile range in percent. Memory is the peak of a separate process with
   Python and torch or, on a GPU, the peak that torch has allocated.
+- [Where the time of a round goes](explanation/kernels.md) has the parts of a round on a CPU.
 """
 
 

@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphveil import kernels
+
 
 def stream(seed: int, *names: str | int) -> int:
     """Return a 63-bit seed for the stream called `names`."""
@@ -92,9 +94,19 @@ class Noise:
 
         The result is int16, since bool is much slower.
         """
+        ones = ones_of(probability)
+        if kernels.usable(self._keys):
+            coins = torch.empty(self.runs, count, dtype=torch.int16)
+            for of_run, (first, second) in zip(coins.numpy(), self.keys(), strict=True):
+                blocks = -(-count // kernels.noise.BLOCK)
+                kernels.compiling.over(blocks, count, kernels.noise.coins, first, second, np.uint32(ones), of_run)
+            return coins
         halves = self.bits((count + 1) // 2).view(torch.int16)
-        ones = min(max(round(probability * 65536), 1), 65536)  # of the 65,536 values of an int16
         return halves.le_(ones - 32769)[:, :count].contiguous()
+
+    def keys(self) -> np.ndarray:
+        """Return the two keys of each run at the present step, (runs, 2) uint32; on a CPU only."""
+        return self._keys[int(self._clock)].numpy().view(np.uint32)
 
     def normal(self, count: int) -> Tensor:
         """Return standard normal numbers, (runs, count) float32, by the Box-Muller transform."""
@@ -105,12 +117,25 @@ class Noise:
 
     def ascending_integers(self, high: int, count: int) -> Tensor:
         """Return uniform integers in [0, high), ascending for each run, (runs, count) int64; high is below 2^53."""
-        low, top = self.bits(2 * count).long().chunk(2, dim=1)
-        fraction = ((top & 0x1FFFFF) << 32 | low & 0xFFFFFFFF).double() * 2.0**-53
-        integers = (fraction * high).long().clamp_(max=high - 1)
+        integers = self._integers(high, count)
         first = torch.arange(self.runs, device=integers.device)[:, None] * high
         # one vector for all runs, since torch uses a radix sort for a single vector of integers: ten times as fast
         return (integers + first).flatten().sort(stable=True).values.view(self.runs, count) - first
+
+    def _integers(self, high: int, count: int) -> Tensor:
+        if kernels.usable(self._keys):
+            integers = torch.empty(self.runs, count, dtype=torch.long)
+            for of_run, (first, second) in zip(integers.numpy(), self.keys(), strict=True):
+                kernels.compiling.over(count, count, kernels.noise.integers, first, second, high, of_run)
+            return integers
+        low, top = self.bits(2 * count).long().chunk(2, dim=1)
+        fraction = ((top & 0x1FFFFF) << 32 | low & 0xFFFFFFFF).double() * 2.0**-53
+        return (fraction * high).long().clamp_(max=high - 1)
+
+
+def ones_of(probability: float) -> int:
+    """Return how many of the 65,536 values of an int16 give a coin of 1: at least one."""
+    return min(max(round(probability * 65536), 1), 65536)
 
 
 def _keys(seeds: Sequence[int], name: str, steps: int) -> np.ndarray:

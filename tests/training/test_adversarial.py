@@ -68,7 +68,7 @@ def test_lambda_one_is_plain_training_bit_for_bit(
         game(plain).streams.clock.fill_(number)
         examples = target.train(game(plain)._noise)
         z = modules[0](game(plain).problem.x, game(plain).problem.adjacency)
-        loss = cross_entropy(target.log_probabilities(modules[1], Rows(z, examples)), examples.y)
+        loss = target.loss(modules[1], Rows(z, examples))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -6,11 +6,13 @@ rows.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
+from graphveil import kernels
 from graphveil.models.layers import Affine, Features
 from graphveil.models.sparse import Adjacency
 
@@ -43,11 +45,41 @@ class CodeShape:
 
 def soft_codes(logits: Tensor, shape: CodeShape) -> Tensor:
     """Return q, the distribution of each node over the codes, (..., n, M): the outer product of its groups."""
+    if kernels.usable(logits):
+        return _by_row(logits, shape)
     groups = logits.unflatten(-1, (shape.groups, shape.size)).softmax(dim=-1).unbind(dim=-2)
     q: Tensor = groups[0]
     for group in groups[1:]:
         q = (q[..., :, None] * group[..., None, :]).flatten(-2)
     return q
+
+
+def _by_row(logits: Tensor, shape: CodeShape) -> Tensor:
+    q: Tensor = _SoftCodes.apply(logits, shape)  # type: ignore[no-untyped-call]
+    return q
+
+
+class _SoftCodes(torch.autograd.Function):
+    """`soft_codes` in one pass over rows; of the intermediate results only the small softmax of each group is kept."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, shape: CodeShape) -> Tensor:
+        rows = logits.reshape(-1, shape.channels).contiguous()
+        p, q = torch.empty_like(rows), rows.new_empty(len(rows), shape.codes)
+        arrays = rows.numpy(), shape.groups, shape.size, p.numpy(), q.numpy()
+        kernels.compiling.over(len(rows), q.numel(), kernels.codes.outer_products, *arrays)
+        ctx.shape = shape
+        ctx.save_for_backward(p)
+        return q.view(*logits.shape[:-1], shape.codes)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (p,) = ctx.saved_tensors
+        groups, size = ctx.shape.groups, ctx.shape.size
+        d_q, d_logits = gradient.reshape(len(p), -1).contiguous(), torch.empty_like(p)
+        arrays = d_q.numpy(), p.numpy(), groups, size, d_logits.numpy()
+        kernels.compiling.over(len(p), d_q.numel(), kernels.codes.outer_products_backward, *arrays)
+        return d_logits.view(*gradient.shape[:-1], groups * size), None
 
 
 def hard_codes(logits: Tensor, shape: CodeShape) -> Tensor:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
+from graphveil import kernels
 from graphveil.models import lorentz
 from graphveil.models.layers import Dropout, Features, Linear, times
 from graphveil.models.sparse import Adjacency, SparseMatrix, attention_shares, weighted_product
@@ -47,8 +48,8 @@ class GCN(nn.Module):
 
     def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
         matrix = adjacency.normalized
-        h = self.drop_h.relu(self.first.shift(matrix @ self.first(self.drop_x(x))))
-        z = self.second.shift(matrix @ self.second(h))
+        h = self.drop_h.relu(matrix @ self.first(self.drop_x(x)), self.first.bias)
+        z = self.second.shift_(matrix @ self.second(h))
         return smooth(z, matrix, self.smoothing, self.restart)
 
 
@@ -91,8 +92,8 @@ class GAT(nn.Module):
 
     def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
         matrix = adjacency.normalized
-        h = self.first(self.drop_x(x), adjacency).flatten(-2) + self.bias_first[..., None, :]
-        z = self.second(self.drop_h(F.elu(h)), adjacency).mean(dim=-2) + self.bias_second[..., None, :]
+        h = self.drop_h.elu(self.first(self.drop_x(x), adjacency).flatten(-2), self.bias_first)
+        z = self.second(h, adjacency).mean(dim=-2) + self.bias_second[..., None, :]
         return smooth(z, matrix, self.smoothing, self.restart)
 
 
@@ -151,12 +152,20 @@ class Attention(nn.Module):
     def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
         pattern = adjacency.normalized.pattern
         h = times(x, self.weight).unflatten(-1, self.sender.shape[-2:])
+        sent, received = self._scores(h)
+        share = attention_shares(sent, received, pattern, present=adjacency.present)
+        return weighted_product(self.drop_share(share), pattern, h)
+
+    def _scores(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        """<sender, h> and <receiver, h> of each head, (rows, heads) each."""
         heads = self.sender.size(-2)
+        if heads == 1 and kernels.usable(h):  # one product reads h once; sums of products read and write it four times
+            both = h.squeeze(-2) @ torch.cat([self.sender, self.receiver], dim=-2).mT
+            return both[..., :1].reshape(-1, 1), both[..., 1:].reshape(-1, 1)
         sent, received = (
             (h * vector[..., None, :, :]).sum(-1).reshape(-1, heads) for vector in (self.sender, self.receiver)
         )
-        share = attention_shares(sent, received, pattern, present=adjacency.present)
-        return weighted_product(self.drop_share(share), pattern, h)
+        return sent, received
 
 
 class HyperbolicLayer(nn.Module):

@@ -109,8 +109,16 @@ class FermiDirac(nn.Module):
         self.raw_curvature = nn.Parameter(torch.tensor(0.5413))
 
     def forward(self, z_u: Tensor, z_v: Tensor) -> Tensor:
-        distance = lorentz.squared_distance(z_u, z_v, F.softplus(self.raw_curvature)[..., None, None])
-        return (self.radius[..., None] - distance) / F.softplus(self.raw_temperature)[..., None]
+        distance = lorentz.squared_distance(z_u, z_v, self.curvature()[..., None, None])
+        return (self.radius[..., None] - distance) / self.temperature()[..., None]
+
+    def temperature(self) -> Tensor:
+        """Return t."""
+        return F.softplus(self.raw_temperature)
+
+    def curvature(self) -> Tensor:
+        """Return c of the curvature -c."""
+        return F.softplus(self.raw_curvature)
 
 
 class PairMLP(nn.Module):

@@ -6,12 +6,14 @@ with a leading dimension of runs for a batch.
 
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
+from graphveil import kernels
 from graphveil.models.sparse import SparseMatrix
-from graphveil.randomness import Noise
+from graphveil.randomness import Noise, ones_of
 
 Features = Tensor | SparseMatrix
 AnyFeatures = TypeVar("AnyFeatures", Tensor, SparseMatrix)
@@ -29,9 +31,9 @@ class Linear(nn.Module):
     def forward(self, x: Features) -> Tensor:
         return times(x, self.weight)
 
-    def shift(self, h: Tensor) -> Tensor:
-        """Return h + b."""
-        return h + self.bias[..., None, :]
+    def shift_(self, h: Tensor) -> Tensor:
+        """Add b to h in place."""
+        return h.add_(self.bias[..., None, :])
 
 
 class Affine(nn.Module):
@@ -70,15 +72,40 @@ class Dropout(nn.Module):
     def forward(self, x: AnyFeatures) -> AnyFeatures:
         if not self.training or self.p == 0:
             return x
-        return x.with_values(self._drop(x.values)) if isinstance(x, SparseMatrix) else self._drop(x)
+        if not isinstance(x, SparseMatrix):
+            return self._drop(x)
+        return x.with_values(F.dropout(x.values, self.p)) if self.noise is None else x.dropped(self.noise, self.p)
 
-    def relu(self, x: Tensor) -> Tensor:
-        """Return dropout of relu(x)."""
-        if not self.training or self.p == 0 or self.noise is None:
-            dropped: Tensor = self(F.relu(x))
-        else:
-            dropped = _DroppedRelu.apply(x, self._coins(x, self.noise), 1 / (1 - self.p))  # type: ignore[no-untyped-call]
+    def relu(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        """Return dropout of relu(x + bias).
+
+        Args:
+            x: (..., n, channels).
+            bias: (..., channels).
+        """
+        noise = self.noise if self.training and self.p > 0 else None
+        if noise is not None and kernels.usable(x):
+            zeros = x.new_zeros(*x.shape[:-2], x.size(-1))
+            return _activated(x, zeros if bias is None else bias, "relu", noise, self.p)
+        shifted = x if bias is None else x + bias[..., None, :]
+        if noise is None:
+            relu: Tensor = self(F.relu(shifted))
+            return relu
+        dropped: Tensor = _DroppedRelu.apply(shifted, self._coins(x, noise), 1 / (1 - self.p))  # type: ignore[no-untyped-call]
         return dropped
+
+    def elu(self, x: Tensor, bias: Tensor) -> Tensor:
+        """Return dropout of elu(x + bias).
+
+        Args:
+            x: (..., n, channels).
+            bias: (..., channels).
+        """
+        noise = self.noise if self.training and self.p > 0 else None
+        if noise is not None and kernels.usable(x, bias):
+            return _activated(x, bias, "elu", noise, self.p)
+        elu: Tensor = self(F.elu(x + bias[..., None, :]))
+        return elu
 
     def _drop(self, x: Tensor) -> Tensor:
         if self.noise is None:
@@ -120,6 +147,47 @@ class _DroppedRelu(torch.autograd.Function):
         (out,) = ctx.saved_tensors
         kept = torch.gt(out, 0, out=torch.empty_like(out))  # into floats, since comparing into bool is much slower
         return kept.mul_(gradient).mul_(ctx.scale), None, None
+
+
+def _activated(x: Tensor, bias: Tensor, activation: str, noise: Noise, p: float) -> Tensor:
+    out: Tensor = _Activated.apply(x, bias, activation, noise, p)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Activated(torch.autograd.Function):
+    """scale * activation(x + bias) * coins, in one pass forward and one backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, bias: Tensor, activation: str, noise: Noise, p: float) -> Tensor:
+        x, bias = x.contiguous(), bias.contiguous()
+        out = torch.empty_like(x)
+        ones, scale = np.uint32(ones_of(1 - p)), np.float32(1 / (1 - p))
+        ctx.coins = [(first, second, ones, scale) for first, second in noise.keys()]  # noqa: SIM118 - an array
+        ctx.is_relu = activation == "relu"
+        loop = kernels.elements.relu_and_drop if ctx.is_relu else kernels.elements.elu_and_drop
+        of_runs = zip(_of_runs(x), bias.numpy().reshape(noise.runs, -1), ctx.coins, _of_runs(out), strict=True)
+        for values, shift, coins, kept in of_runs:
+            kernels.compiling.over(len(values), values.size, loop, values, shift, *coins, kept)
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        (out,) = ctx.saved_tensors
+        d_x = torch.empty_like(out)
+        blocks = -(-out.size(-2) // kernels.elements.ROWS)
+        sums = out.new_empty(*out.shape[:-2], blocks, out.size(-1))
+        loop = kernels.elements.relu_and_drop_backward if ctx.is_relu else kernels.elements.elu_and_drop_backward
+        of_runs = zip(*(_of_runs(part) for part in (gradient.contiguous(), out, d_x, sums)), ctx.coins, strict=True)
+        for g, values, d_values, of_blocks, coins in of_runs:
+            settings = coins[3:] if ctx.is_relu else coins
+            kernels.compiling.over(blocks, g.size, loop, g, values, *settings, d_values, of_blocks)
+        return d_x, sums.sum(dim=-2), None, None, None
+
+
+def _of_runs(x: Tensor) -> np.ndarray:
+    """A contiguous tensor (..., n, channels) as an array (runs, n, channels)."""
+    return x.numpy().reshape(-1, *x.shape[-2:])
 
 
 def times(x: Features, weight: Tensor) -> Tensor:

@@ -27,14 +27,14 @@ def time(x: Tensor, c: Tensor) -> Tensor:
 
 def exp0(v: Tensor, c: Tensor) -> Tensor:
     """Map tangent vectors at the origin to points: sinh(sqrt(c)|v|) / (sqrt(c)|v|) * v."""
-    radius = c.sqrt() * _norm(v)
+    radius = c.sqrt() * norm(v)
     inside = radius.clamp(max=MAX_RADIUS)
     return torch.sinh(inside) / radius * v
 
 
 def log0(x: Tensor, c: Tensor) -> Tensor:
     """Map points to tangent vectors at the origin, the inverse of `exp0`."""
-    length = c.sqrt() * _norm(x)
+    length = c.sqrt() * norm(x)
     return torch.asinh(length) / length * x
 
 
@@ -74,7 +74,7 @@ def squared_distance(u: Tensor, v: Tensor, c: Tensor) -> Tensor:
     sinh^2(d/2) = sinh^2((r_u - r_v)/2) + sinh(r_u) sinh(r_v) |u/|u| - v/|v||^2 / 4, which avoids cancellation.
     """
     root = c.sqrt()
-    norm_u, norm_v = _norm(u), _norm(v)
+    norm_u, norm_v = norm(u), norm(v)
     r_u, r_v = (root * norm_u).clamp(max=MAX_RADIUS), (root * norm_v).clamp(max=MAX_RADIUS)
     chord = (u / norm_u - v / norm_v).square().sum(dim=-1, keepdim=True)
     half = torch.sinh((r_u - r_v) / 2).square() + torch.sinh(r_u) * torch.sinh(r_v) * chord / 4
@@ -85,8 +85,9 @@ def squared_distance(u: Tensor, v: Tensor, c: Tensor) -> Tensor:
 def _inside(x: Tensor, c: Tensor) -> Tensor:
     """Move points beyond `MAX_RADIUS` back to it, along the geodesic to the origin."""
     longest = math.sinh(MAX_RADIUS) / c.sqrt()
-    return x * (longest / _norm(x)).clamp(max=1)
+    return x * (longest / norm(x)).clamp(max=1)
 
 
-def _norm(v: Tensor) -> Tensor:
+def norm(v: Tensor) -> Tensor:
+    """Return the length of vectors, (..., 1), at least `TINY`."""
     return v.square().sum(dim=-1, keepdim=True).clamp(min=TINY**2).sqrt()

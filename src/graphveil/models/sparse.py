@@ -16,8 +16,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from graphveil import kernels
+from graphveil.randomness import Noise, ones_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +55,8 @@ class Pattern:
     @cached_property
     def t_order(self) -> Tensor:
         """The positions of the transpose's entries in this pattern, (entries,)."""
+        if kernels.usable(self.col):
+            return self._counted_transpose[0]
         # entries are sorted by row, so a stable sort by column gives the order of the transpose
         return torch.argsort(self.col, stable=True).to(self.col.dtype)
 
@@ -59,8 +65,18 @@ class Pattern:
         """The pattern of the transpose."""
         if self.symmetric:
             return self
+        if kernels.usable(self.col):
+            return self._counted_transpose[1]
         row, col = self.col.index_select(0, self.t_order), self.row.index_select(0, self.t_order)
         return Pattern.from_rows(row, col, self.shape[::-1])
+
+    @cached_property
+    def _counted_transpose(self) -> "tuple[Tensor, Pattern]":
+        """`t_order` and `transposed`, by counting the entries of each column."""
+        crow, col = self.crow.new_empty(self.shape[1] + 1), torch.empty_like(self.col)
+        order = torch.empty_like(self.col)
+        kernels.sparse.transpose(*(x.contiguous().numpy() for x in (self.crow, self.col, crow, col, order)))
+        return order, Pattern(crow, col, self.shape[::-1])
 
     @cached_property
     def blocked_transpose(self) -> "tuple[Tensor, Pattern]":
@@ -111,7 +127,21 @@ class SparseMatrix:
 
     def with_values(self, values: Tensor) -> "SparseMatrix":
         """Return a matrix of the same pattern with other values."""
-        return replace(self, values=values)
+        return SparseMatrix(self.pattern, values)
+
+    @cached_property
+    def blocked_values(self) -> Tensor:
+        """The values in the order of `Pattern.blocked_transpose`, (entries,)."""
+        return self.values.index_select(0, self.pattern.blocked_transpose[0])
+
+    def dropped(self, noise: Noise, probability: float) -> "SparseMatrix":
+        """Return the matrix with each entry dropped with a probability, and the others scaled up."""
+        coins, scale = noise.coins(1 - probability, self.values.numel() // noise.runs), 1 / (1 - probability)
+        values = (self.values * coins.view(-1)).mul_(scale)
+        if noise.runs > 1 or not kernels.usable(values):
+            return self.with_values(values)
+        first, second = noise.keys()[0]
+        return _Dropped(self.pattern, values, self, (first, second, np.uint32(ones_of(1 - probability))), scale)
 
     def row_normalized(self, p: int = 1) -> "SparseMatrix":
         """Return the matrix with each row divided by its p-norm; empty rows stay empty."""
@@ -137,6 +167,30 @@ class SparseMatrix:
         """Return the matrix on another device."""
         pattern = replace(self.pattern, crow=self.pattern.crow.to(device), col=self.pattern.col.to(device))
         return SparseMatrix(pattern, self.values.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class _Dropped(SparseMatrix):
+    """A matrix with dropped entries, which knows them in the order of its transpose without a gather.
+
+    Args:
+        whole: The matrix with all entries.
+        coin: The arguments of `graphveil.kernels.noise.coin` after the position.
+        scale: The factor of the entries that are kept.
+    """
+
+    whole: SparseMatrix
+    coin: tuple[np.uint32, np.uint32, np.uint32]
+    scale: float
+
+    @cached_property
+    def blocked_values(self) -> Tensor:
+        order, _ = self.pattern.blocked_transpose
+        values = self.whole.blocked_values
+        out = torch.empty_like(values)
+        arrays = values.numpy(), order.numpy(), *self.coin, np.float32(self.scale), out.numpy()
+        kernels.compiling.over(values.numel(), values.numel(), kernels.elements.kept_values, *arrays)
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +259,9 @@ def attention_shares(
         slope: The slope of leaky_relu below 0.
         present: (entries,), which entries are used, at least one in each row; None means all.
     """
-    shares: Tensor = _AttentionShares.apply(sender, receiver, pattern, slope, present)  # type: ignore[no-untyped-call]
+    usable = kernels.usable(sender, receiver)
+    function = _AttentionSharesByRow if usable else _AttentionShares
+    shares: Tensor = function.apply(sender, receiver, pattern, slope, present)  # type: ignore[no-untyped-call]
     return shares
 
 
@@ -240,6 +296,10 @@ def sampled_product(left: Tensor, pattern: Pattern, right: Tensor) -> Tensor:
 
 def _starts(ascending: Tensor, count: int) -> Tensor:
     """Where each of 0, 1, ..., `count` begins in an ascending vector."""
+    if kernels.usable(ascending):
+        starts = ascending.new_empty(count + 1)
+        kernels.sparse.starts(ascending.contiguous().numpy(), starts.numpy())
+        return starts
     numbers = torch.arange(count + 1, dtype=ascending.dtype, device=ascending.device)
     return torch.searchsorted(ascending, numbers, out_int32=ascending.dtype == torch.int32)
 
@@ -250,7 +310,7 @@ def _csr(pattern: Pattern, values: Tensor) -> Tensor:
         return torch.sparse_csr_tensor(pattern.crow, pattern.col, values, pattern.shape, check_invariants=False)
 
 
-def _product(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
+def csr_product(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
     """(rows, columns) @ (columns, n)."""
     if dense.is_cuda:
         in_bags = torch.are_deterministic_algorithms_enabled()  # cuSPARSE is not deterministic, here and below
@@ -265,7 +325,7 @@ def _product(pattern: Pattern, values: Tensor, dense: Tensor) -> Tensor:
     return bags
 
 
-def _sampled(left: Tensor, pattern: Pattern, right: Tensor) -> Tensor:
+def csr_sampled(left: Tensor, pattern: Pattern, right: Tensor) -> Tensor:
     if left.is_cuda and torch.are_deterministic_algorithms_enabled():
         return (left.index_select(0, pattern.row) * right.index_select(0, pattern.col)).sum(dim=-1)
     zeros = _csr(pattern, left.new_zeros(pattern.col.numel()))
@@ -285,15 +345,15 @@ class _Multiply(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, matrix: SparseMatrix, dense: Tensor) -> Tensor:
         ctx.matrix = matrix
-        return _product(matrix.pattern, matrix.values, dense)
+        return csr_product(matrix.pattern, matrix.values, dense)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
-        pattern, values = ctx.matrix.pattern, ctx.matrix.values
+        matrix: SparseMatrix = ctx.matrix
+        pattern = matrix.pattern
         if pattern.symmetric:
-            return None, _product(pattern, values, gradient)
-        order, blocks = pattern.blocked_transpose
-        product = _product(blocks, values.index_select(0, order), gradient)
+            return None, csr_product(pattern, matrix.values, gradient)
+        product = csr_product(pattern.blocked_transpose[1], matrix.blocked_values, gradient)
         if len(product) > pattern.shape[1]:
             product = product.view(-1, pattern.shape[1], product.size(1)).sum(dim=0)
         return None, product
@@ -328,12 +388,45 @@ class _AttentionShares(torch.autograd.Function):
         return d_sender, _segment_sum(d_scores, pattern.crow), None, None, None
 
 
+class _AttentionSharesByRow(torch.autograd.Function):
+    """The same as `_AttentionShares`, in one pass over rows."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, sender: Tensor, receiver: Tensor, pattern: Pattern, slope: float, present: Tensor | None
+    ) -> Tensor:
+        sender, receiver = sender.contiguous(), receiver.contiguous()
+        share = sender.new_empty(pattern.col.numel(), sender.size(1))
+        crow, col = pattern.crow.numpy(), pattern.col.numpy()
+        is_present = np.ones(1, np.bool_) if present is None else present.contiguous().numpy()
+        arguments = crow, col, is_present, sender.numpy(), receiver.numpy(), np.float32(slope), share.numpy()
+        kernels.compiling.over_rows(crow, kernels.attention.shares, *arguments)
+        ctx.pattern, ctx.slope = pattern, slope
+        ctx.save_for_backward(sender, receiver, share)
+        return share
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        sender, receiver, share = ctx.saved_tensors
+        pattern: Pattern = ctx.pattern
+        d_scores, d_sender, d_receiver = torch.empty_like(share), torch.empty_like(sender), torch.empty_like(receiver)
+        crow, col = pattern.crow.numpy(), pattern.col.numpy()
+        given = crow, col, sender.numpy(), receiver.numpy(), np.float32(ctx.slope), share.numpy()
+        made = gradient.contiguous().numpy(), d_scores.numpy(), d_receiver.numpy()
+        kernels.compiling.over_rows(crow, kernels.attention.slopes, *given, *made)
+        t_crow, order = pattern.transposed.crow.numpy(), pattern.t_order.numpy()
+        kernels.compiling.over_rows(
+            t_crow, kernels.attention.column_sums, t_crow, order, d_scores.numpy(), d_sender.numpy()
+        )
+        return d_sender, d_receiver, None, None, None
+
+
 class _WeightedProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weights: Tensor, pattern: Pattern, dense: Tensor) -> Tensor:
         ctx.pattern = pattern
         ctx.save_for_backward(weights, dense)
-        return _by_head(lambda h: _product(pattern, weights[:, h].contiguous(), dense[:, h]), weights.size(1))
+        return _by_head(lambda h: csr_product(pattern, weights[:, h].contiguous(), dense[:, h]), weights.size(1))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor]:
@@ -341,9 +434,9 @@ class _WeightedProduct(torch.autograd.Function):
         pattern: Pattern = ctx.pattern
         transposed = _transposed_values(pattern, weights)
         d_dense = _by_head(
-            lambda h: _product(pattern.transposed, transposed[:, h].contiguous(), gradient[:, h]), weights.size(1)
+            lambda h: csr_product(pattern.transposed, transposed[:, h].contiguous(), gradient[:, h]), weights.size(1)
         )
-        d_weights = _by_head(lambda h: _sampled(gradient[:, h], pattern, dense[:, h]), weights.size(1))
+        d_weights = _by_head(lambda h: csr_sampled(gradient[:, h], pattern, dense[:, h]), weights.size(1))
         return d_weights, None, d_dense
 
 
@@ -352,15 +445,16 @@ class _SampledProduct(torch.autograd.Function):
     def forward(ctx: Any, left: Tensor, pattern: Pattern, right: Tensor) -> Tensor:
         ctx.pattern = pattern
         ctx.save_for_backward(left, right)
-        return _sampled(left, pattern, right)
+        return csr_sampled(left, pattern, right)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor]:
         left, right = ctx.saved_tensors
         pattern = ctx.pattern
-        d_right = _product(pattern.transposed, _transposed_values(pattern, gradient), left)
-        return _product(pattern, gradient.contiguous(), right), None, d_right
+        d_right = csr_product(pattern.transposed, _transposed_values(pattern, gradient), left)
+        return csr_product(pattern, gradient.contiguous(), right), None, d_right
 
 
 def _by_head(function: Callable[[int], Tensor], heads: int) -> Tensor:
-    return torch.stack([function(head) for head in range(heads)], dim=1)
+    parts = [function(head) for head in range(heads)]
+    return parts[0].unsqueeze(1) if heads == 1 else torch.stack(parts, dim=1)

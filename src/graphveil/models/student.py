@@ -22,5 +22,5 @@ class Student(nn.Module):
         self.second = Affine(hidden_channels, num_classes)
 
     def forward(self, x: Features) -> Tensor:
-        logits: Tensor = self.second(self.drop_h.relu(self.first.shift(self.first(self.drop_x(x)))))
+        logits: Tensor = self.second(self.drop_h.relu(self.first(self.drop_x(x)), self.first.bias))
         return logits

@@ -124,7 +124,8 @@ class Adversarial:
         gradient *= share
         if problem.hides:
             for secret, examples in zip(self.secrets, hide, strict=True):
-                gradient += ((1 - share) * self._secret_gradient(secret, z.detach(), examples)).where(share < 1, 0.0)
+                hidden = self._secret_gradient(secret, z.detach(), examples).mul_(1 - share)
+                gradient += hidden if problem.hides_in_every_run else hidden.where(share < 1, 0.0)
 
         z.backward(gradient)
         encoder_norm = self.encoder.step()
@@ -132,19 +133,18 @@ class Adversarial:
         return torch.stack([*losses, encoder_norm, utility_norm, *adversary_norms])
 
     def _adversary_step(self, secret: Secret, rows: Rows) -> tuple[Tensor, Tensor]:
-        log_q = secret.target.log_probabilities(secret.adversary.module, rows)
         if self.objective.adversary_ascends:
+            log_q = secret.target.log_probabilities(secret.adversary.module, rows)
             loss = cross_entropy(clamp_log_probs(log_q), rows.examples.y)
             (-loss).sum().backward()
         else:
-            loss = cross_entropy(log_q, rows.examples.y)
+            loss = secret.target.loss(secret.adversary.module, rows)
             loss.sum().backward()
         return loss, secret.adversary.step()
 
     def _utility_step(self, z: Tensor, examples: Examples) -> tuple[Tensor, Tensor, Tensor]:
         """Step the head; returns the loss, the norm and the gradient of the loss at z, all from before the step."""
-        log_q = self.problem.utility.log_probabilities(self.utility.module, Rows(z.requires_grad_(), examples))
-        loss = cross_entropy(log_q, examples.y)
+        loss = self.problem.utility.loss(self.utility.module, Rows(z.requires_grad_(), examples))
         loss.sum().backward()
         assert z.grad is not None
         return loss, self.utility.step(), z.grad

@@ -142,7 +142,6 @@ class Codes:
         self._node_draws = streams("codes/nodes")
         self._edge_draws = streams("codes/edges")
         self._weights = _ramp(recipe, streams.clock.device)
-        self._hides_in_every_run = bool((problem.tradeoff < 1).all())
         self._linked: LinkedCodes | None = None
         if isinstance(problem.utility, Links):
             num_nodes = secrets[0].shares.size(-2)
@@ -200,7 +199,7 @@ class Codes:
             if secret.link_pairs is not None
         ]
         kept = torch.stack(beyond).mean(dim=0)
-        if self._hides_in_every_run:
+        if self.problem.hides_in_every_run:
             return kept
         return kept.where(self.problem.tradeoff < 1, link_information(table, q.mean(dim=-2)))
 

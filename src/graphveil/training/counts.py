@@ -8,7 +8,7 @@ from torch import Tensor
 from graphveil.codes.merge import ClassCounts, Counts, LinkCounts, Merging, merge
 from graphveil.codes.tables import Integers, pair_table
 from graphveil.training.recipes import Recipe
-from graphveil.training.targets import Examples, LearnedTarget, NodeClasses
+from graphveil.training.targets import Examples, LearnedTarget, ListedExamples, NodeClasses
 
 PRIOR_LINKS = 0.02
 """The weight of independence in a smoothed table of linked codes."""
@@ -69,7 +69,7 @@ def hidden_counts(codes: Tensor, target: NodeClasses, drawn: Tensor, num_codes: 
         num_codes: M.
     """
     rows = torch.arange(codes.numel(), device=codes.device).view(codes.shape)
-    all_nodes = [count_classes(codes, Examples(rows, y), target, num_codes) for y in drawn]
+    all_nodes = [count_classes(codes, ListedExamples(rows, y), target, num_codes) for y in drawn]
     return torch.stack([usable_counts(codes, target, num_codes), *all_nodes])
 
 

@@ -55,6 +55,11 @@ class Problem:
         """Whether any run hides something; cached, because a recorded round must not copy to the host."""
         return bool(self.secrets) and bool((self.tradeoff < 1).any())
 
+    @cached_property
+    def hides_in_every_run(self) -> bool:
+        """Whether every run hides something; cached likewise."""
+        return bool(self.secrets) and bool((self.tradeoff < 1).all())
+
 
 @dataclass(frozen=True)
 class Evaluation:

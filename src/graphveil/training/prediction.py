@@ -16,10 +16,10 @@ from graphveil.randomness import Noise, generator, global_stream
 from graphveil.training.adversarial import Adversarial
 from graphveil.training.codes import Classes
 from graphveil.training.loop import Problem, Training
-from graphveil.training.objectives import ADVERSARIAL
+from graphveil.training.objectives import ADVERSARIAL, cross_entropy
 from graphveil.training.players import Streams
 from graphveil.training.recipes import Recipe
-from graphveil.training.targets import Examples, LearnedTarget, Links, NodeClasses, Rows, log_probs
+from graphveil.training.targets import Examples, LearnedTarget, Links, ListedExamples, NodeClasses, Rows, log_probs
 
 CLASSIFIER = Recipe(
     rounds=120,
@@ -60,6 +60,10 @@ class HeldOutFifth:
         """Return log q(class | z) of each example, (..., n, classes)."""
         log_q: Tensor = head(*rows.gathered).log_softmax(dim=-1)
         return log_q
+
+    def loss(self, head: nn.Module, rows: Rows) -> Tensor:
+        """Return the cross-entropy of a head, (...)."""
+        return cross_entropy(self.log_probabilities(head, rows), rows.examples.y)
 
 
 def secret_classes(problem: Problem, in_channels: int, seeds: list[int]) -> list[Classes]:
@@ -128,4 +132,4 @@ def _built(seed: int, recipe: Recipe, in_channels: int, num_classes: int) -> Map
 
 
 def _chosen(examples: Examples, places: Tensor) -> Examples:
-    return Examples(examples.index.gather(-1, places), examples.y.gather(-1, places))
+    return ListedExamples(examples.index.gather(-1, places), examples.y.gather(-1, places))

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from graphveil.randomness import Noise
-from graphveil.training.targets import Examples, LearnedTarget, Rows, metric_value
+from graphveil.training.targets import Examples, LearnedTarget, ListedExamples, Rows, metric_value
 
 MAX_EXAMPLES = 4096
 """The largest number of training examples; of more, a sample is used."""
@@ -88,7 +88,7 @@ def _sample(examples: Examples, noise: Noise) -> Examples:
         return examples
     chosen = noise.ascending_integers(count, MAX_EXAMPLES).view(*examples.y.shape[:-1], MAX_EXAMPLES)
     index = examples.index.gather(-1, chosen.expand(*examples.index.shape[:-1], MAX_EXAMPLES))
-    return Examples(index, examples.y.gather(-1, chosen))
+    return ListedExamples(index, examples.y.gather(-1, chosen))
 
 
 def _classes(target: LearnedTarget, y: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ tensor has a leading dimension of runs, and nodes are numbered through all runs,
 are.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,21 +19,39 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 from torch_geometric.data import Data
 
+from graphveil import kernels
 from graphveil.data import UNKNOWN, Split, node_classes
 from graphveil.data.graph import decode_pairs, encode_pairs
 from graphveil.data.splits.nonlinks import count_free, free_before, nth_free
 from graphveil.data.splits.split import Knowledge
 from graphveil.errors import GraphveilError
 from graphveil.models.blocks import ends, in_blocks, score_in_blocks
-from graphveil.models.heads import Bilinear
+from graphveil.models.heads import Bilinear, FermiDirac
+from graphveil.models.pair_loss import bilinear_loss, distance_loss, logistic_loss
 from graphveil.models.sparse import Pattern
 from graphveil.randomness import Noise
 from graphveil.target import CHANCE_AUC, LINKS, Target
+from graphveil.training.objectives import cross_entropy
+
+
+class Examples(Protocol):
+    """Examples of a target.
+
+    Attributes:
+        index: Nodes (..., n) or pairs (2, ..., n).
+        y: Their classes, (..., n).
+    """
+
+    @property
+    def index(self) -> Tensor: ...
+
+    @property
+    def y(self) -> Tensor: ...
 
 
 @dataclass(frozen=True, eq=False)
-class Examples:
-    """Examples of a target.
+class ListedExamples:
+    """Examples in any order.
 
     Args:
         index: Nodes (..., n) or pairs (2, ..., n).
@@ -44,16 +63,30 @@ class Examples:
 
 
 @dataclass(frozen=True, eq=False)
-class PairExamples(Examples):
+class PairExamples:
     """Pairs, links first, in ascending order of their codes within links and within non-links.
 
     Args:
         links: The links as a sparse pattern.
         nonlinks: The non-links as a sparse pattern.
+        runs: The leading dimensions: () or (runs,).
     """
 
     links: Pattern
     nonlinks: Pattern
+    runs: tuple[int, ...]
+
+    @cached_property
+    def index(self) -> Tensor:
+        """The pairs, (2, ..., n), from the patterns, which are all that most heads need."""
+        parts = [torch.stack([part.col, part.row]).view(2, *self.runs, -1) for part in (self.links, self.nonlinks)]
+        return torch.cat(parts, dim=-1).long()
+
+    @cached_property
+    def y(self) -> Tensor:
+        """1 for links and 0 for non-links, (..., n)."""
+        links, nonlinks = (part.col.view(*self.runs, -1) for part in (self.links, self.nonlinks))
+        return torch.cat([torch.ones_like(links), torch.zeros_like(nonlinks)], dim=-1).long()
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +131,9 @@ class LearnedTarget(Protocol):
     def log_probabilities(self, head: nn.Module, rows: Rows) -> Tensor:
         """Return log q(class | z) of each example, (..., n, classes)."""
 
+    def loss(self, head: nn.Module, rows: Rows) -> Tensor:
+        """Return the cross-entropy of a head, (...)."""
+
 
 class Links:
     """Whether two nodes are linked. Every round has as many fresh non-links as links.
@@ -117,6 +153,7 @@ class Links:
         self._free = count_free(1, taken.size(-1), splits[0].num_nodes)
         self._before = free_before(taken).to(device)
         self._first_row = _first_rows(splits).to(device)
+        self._runs = tuple(taken.shape[:-1])
 
         def pairs(part: str) -> Tensor:
             ascending = [decode_pairs(encode_pairs(getattr(split, part)).sort(stable=True).values) for split in splits]
@@ -129,32 +166,56 @@ class Links:
         self.val = self._examples(pairs("val_links"), pairs("val_nonlinks"))
         self.test = self._examples(pairs("test_links"), pairs("test_nonlinks"))
 
-    def train(self, noise: Noise) -> Examples:
+    def train(self, noise: Noise) -> PairExamples:
         rank = noise.ascending_integers(self._free, self.links.size(-1))
-        nonlinks = nth_free(rank.view(self.links.shape[1:]), self._before) + self._first_row
-        return self._examples(self.links, nonlinks, self._link_pattern)
+        if kernels.usable(rank):
+            nonlinks = self._free_pattern(rank)
+        else:
+            nonlinks = self._pattern(nth_free(rank.view(self.links.shape[1:]), self._before) + self._first_row)
+        return PairExamples(self._link_pattern, nonlinks, self._runs)
 
     def log_probabilities(self, head: nn.Module, rows: Rows) -> Tensor:
-        if type(head) is Bilinear and isinstance(rows.examples, PairExamples):
-            logit = head.at(rows.z, (rows.examples.links, rows.examples.nonlinks))
-        elif in_blocks(head, rows.examples.index):
-            logit = score_in_blocks(head, rows.z, rows.examples.index)
-        else:
-            logit = head(*rows.gathered)
+        logit = self._logits(head, rows)
         return torch.stack([F.logsigmoid(-logit), F.logsigmoid(logit)], dim=-1)
 
-    def _examples(self, links: Tensor, nonlinks: Tensor, link_pattern: Pattern | None = None) -> PairExamples:
-        ones, zeros = links.new_ones(links.shape[1:]), nonlinks.new_zeros(nonlinks.shape[1:])
-        return PairExamples(
-            index=torch.cat([links, nonlinks], dim=-1),
-            y=torch.cat([ones, zeros], dim=-1),
-            links=link_pattern or self._pattern(links),
-            nonlinks=self._pattern(nonlinks),
-        )
+    def loss(self, head: nn.Module, rows: Rows) -> Tensor:
+        pairs = rows.examples
+        if isinstance(pairs, PairExamples) and kernels.usable(rows.z, *head.parameters()):
+            if type(head) is Bilinear:
+                return bilinear_loss(rows.z, head.phi(), head.bias, pairs.links, pairs.nonlinks)
+            if type(head) is FermiDirac:
+                return distance_loss(rows.z, head, pairs.links, pairs.nonlinks)
+        logit = self._logits(head, rows)
+        if isinstance(pairs, PairExamples) and kernels.usable(logit):
+            return logistic_loss(logit, pairs.links.col.numel() // math.prod(self._runs))
+        return cross_entropy(torch.stack([F.logsigmoid(-logit), F.logsigmoid(logit)], dim=-1), rows.examples.y)
+
+    def _logits(self, head: nn.Module, rows: Rows) -> Tensor:
+        if type(head) is Bilinear and isinstance(rows.examples, PairExamples):
+            return head.at(rows.z, (rows.examples.links, rows.examples.nonlinks))
+        if in_blocks(head, rows.examples.index):
+            return score_in_blocks(head, rows.z, rows.examples.index)
+        logit: Tensor = head(*rows.gathered)
+        return logit
+
+    def _examples(self, links: Tensor, nonlinks: Tensor) -> PairExamples:
+        return PairExamples(self._pattern(links), self._pattern(nonlinks), self._runs)
 
     def _pattern(self, pairs: Tensor) -> Pattern:
         """The sparse pattern of pairs in ascending order of their codes, and so of their second ends."""
         return Pattern.from_rows(pairs[1].flatten(), pairs[0].flatten(), (self._num_rows, self._num_rows))
+
+    def _free_pattern(self, rank: Tensor) -> Pattern:
+        """The sparse pattern of the pairs whose codes are the free codes of ascending ranks, (runs, n)."""
+        kind = self._link_pattern.col.dtype
+        row, col = torch.empty_like(rank, dtype=kind), torch.empty_like(rank, dtype=kind)
+        arrays = (x.view(len(rank), -1).numpy() for x in (rank, self._before, row, col))
+        for run, of_run in enumerate(zip(*arrays, strict=True)):
+            ranks, before, rows, cols = of_run
+            first_row = run * self._num_rows // len(rank)
+            arguments = ranks, before, first_row, rows, cols
+            kernels.compiling.over(len(ranks), len(ranks), kernels.sparse.nth_free, *arguments)
+        return Pattern.from_rows(row.flatten(), col.flatten(), (self._num_rows, self._num_rows))
 
 
 class NodeClasses:
@@ -186,7 +247,7 @@ class NodeClasses:
             if any(len(part) == 0 for part in nodes):
                 raise GraphveilError(f"{name!r} is known for none of the {part_name} nodes: add values.")
             index = _stack(nodes)
-            return Examples((index + first_row).to(device), y[index].to(device))
+            return ListedExamples((index + first_row).to(device), y[index].to(device))
 
         self.train_examples = known("training", train_nodes)
         self.val = known("validation", lambda split: split.val_nodes)
@@ -200,6 +261,9 @@ class NodeClasses:
 
     def log_probabilities(self, head: nn.Module, rows: Rows) -> Tensor:
         return F.log_softmax(head(*rows.gathered), dim=-1)
+
+    def loss(self, head: nn.Module, rows: Rows) -> Tensor:
+        return cross_entropy(self.log_probabilities(head, rows), rows.examples.y)
 
 
 def utility_target(name: str, graph: Data, splits: Sequence[Split], device: torch.device) -> LearnedTarget:

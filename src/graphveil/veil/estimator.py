@@ -9,6 +9,7 @@ For example:
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import graphveil
+from graphveil import kernels
 from graphveil.data import Split, check_graph, check_targets, digest
 from graphveil.errors import GraphveilError, first_line, unknown
 from graphveil.files import write_json, write_tensors
@@ -34,7 +36,7 @@ from graphveil.models.stack import load_parts
 from graphveil.progress import show_rounds
 from graphveil.target import LINKS
 from graphveil.training.history import Round
-from graphveil.training.inputs import adjacency, features, pick_device, repeatable
+from graphveil.training.inputs import adjacency, features, pick_device, repeatable, suitable_loops
 from graphveil.training.loop import Training
 from graphveil.training.objectives import CODES, OBJECTIVES
 from graphveil.training.recipes import Adversary, Recipe, default_recipe
@@ -193,7 +195,7 @@ class Veil(Params):
         encoder = self.modules_["encoder"].to(device).eval()
         splits = [] if split is None else [split]
         x = features(graph, splits, self.scaling_, device)
-        with torch.no_grad(), self.repeatable():
+        with torch.no_grad(), self.repeatable(), suitable_loops(graph):
             z: Tensor = encoder(x, adjacency(graph, splits, device))
         return z.cpu()
 
@@ -263,8 +265,9 @@ class Veil(Params):
             z: the embeddings that `transform(graph, split)` returned; None computes them.
         """
         cpu = torch.device("cpu")
-        utility = utility_target(self.utility, graph, [split], cpu)
-        secrets = {name: secret_target(name, graph, [split], self.adversary.knows, cpu) for name in self.secrets}
+        with suitable_loops(graph):
+            utility = utility_target(self.utility, graph, [split], cpu)
+            secrets = {name: secret_target(name, graph, [split], self.adversary.knows, cpu) for name in self.secrets}
         if self.objective == CODES:
             return score_codes(self.codes(graph, split), self.book, utility, secrets)
         heads = {name: module.cpu() for name, module in self.modules_.items() if name != "encoder"}
@@ -400,4 +403,5 @@ class Veil(Params):
 def versions() -> dict[str, str]:
     """The versions that a result depends on."""
     modules = (graphveil, torch, torch_geometric, numpy)
-    return {module.__name__: str(module.__version__) for module in modules}
+    found = {module.__name__: str(module.__version__) for module in modules}
+    return found | ({"numba": metadata.version("numba")} if kernels.is_installed() else {})

@@ -32,7 +32,7 @@ from graphveil.training.book import code_shape
 from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
 from graphveil.training.codes import Codes
 from graphveil.training.history import Round, numbered
-from graphveil.training.inputs import adjacency, applicable_scaling, features, pick_device
+from graphveil.training.inputs import adjacency, applicable_scaling, features, pick_device, suitable_loops
 from graphveil.training.loop import Problem, Training
 from graphveil.training.objectives import CODES
 from graphveil.training.players import Streams
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ALGORITHM = 11
+ALGORITHM = 12
 """Increased when the same configuration gives another result; checkpoints of other numbers are refused."""
 CHECKPOINT_EVERY = 20
 MOST_TAUGHT_LINKS = 100_000
@@ -103,7 +103,8 @@ class Fitting:
             veil.check(graph, split)
         self.veils, self.graph, self.splits = veils, graph, splits
         self._sharing = _sharing(veils, splits)
-        self.training = self._start()
+        with suitable_loops(graph):
+            self.training = self._start()
 
     def _start(self) -> Training:
         """The training before its first round."""
@@ -168,7 +169,8 @@ class Fitting:
     @contextmanager
     def _conditions(self) -> Iterator[None]:
         """The threads and the kernels of a training."""
-        with self.veils[0].repeatable(), suitable_threads(self.graph.edge_index.size(1) // 2):
+        threads = suitable_threads(self.graph.edge_index.size(1) // 2)
+        with self.veils[0].repeatable(), threads, suitable_loops(self.graph):
             yield
 
     def diverged(self, number: int) -> list[DivergedError]:
@@ -199,7 +201,7 @@ class Fitting:
 
     def _hand_over(self) -> None:
         """Load the state that validation selected into each veil, and build its code book or its grid."""
-        with suitable_threads(self.graph.edge_index.size(1) // 2):
+        with suitable_threads(self.graph.edge_index.size(1) // 2), suitable_loops(self.graph):
             self._load_states()
 
     def _load_states(self) -> None:

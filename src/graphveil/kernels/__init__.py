@@ -1,0 +1,83 @@
+"""Compiled loops for training on a CPU: one pass over memory where torch's operations need several.
+
+Each loop has a reference in plain torch, which is used on a GPU, for other types than float32, for small graphs, and
+where numba is missing or switched off (`NUMBA_DISABLE_JIT=1`). numba compiles a loop on its first use and stores it
+beside the source, or in the user's cache if that folder cannot be written.
+
+Each element of a result is written by one thread, in an order that does not depend on the number of threads. So the
+same seed gives the same bits with one thread and with many.
+"""
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+
+import torch
+from torch import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from graphveil.kernels import attention, codes, compiling, distances, elements, noise, sparse
+
+__all__ = [
+    "attention",
+    "codes",
+    "compiling",
+    "distances",
+    "elements",
+    "is_installed",
+    "noise",
+    "reference",
+    "sparse",
+    "suited_to",
+    "usable",
+]
+
+LARGE = 200_000
+"""Links and features of a graph that is worth compiling loops. On Cora, with 60,000, loops saved one second of a whole
+training and took three to compile. The limit depends on the graph alone, so that the second run has the same bits."""
+_off = 0
+
+
+def usable(*tensors: Tensor) -> bool:
+    """Return whether the loops can work on these tensors: on a CPU, and float32 or whole numbers."""
+    if _off or not is_installed():
+        return False
+    return all(x.is_cpu and x.dtype in (torch.float32, torch.int32, torch.int64) for x in tensors)
+
+
+def suited_to(entries: int) -> AbstractContextManager[None]:
+    """Return a context that uses the reference for a graph with few links and features.
+
+    Args:
+        entries: The number of entries of the adjacency matrix and of the features.
+    """
+    return reference() if entries < LARGE else nullcontext()
+
+
+@contextmanager
+def reference() -> Iterator[None]:
+    """Use the reference instead of the loops inside, to compare both."""
+    global _off  # noqa: PLW0603 - one switch for the process
+    _off += 1
+    try:
+        yield
+    finally:
+        _off -= 1
+
+
+def __getattr__(name: str) -> "Any":
+    """Import numba only when a loop is used."""
+    if name not in __all__:
+        raise AttributeError(f"module 'graphveil.kernels' has no attribute {name!r}")
+    return importlib.import_module(f"graphveil.kernels.{name}")
+
+
+@cache
+def is_installed() -> bool:
+    """Return whether numba is installed and not switched off."""
+    return importlib.util.find_spec("numba") is not None and os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"

@@ -1,0 +1,86 @@
+"""Compile loops with numba, and run them on the threads of torch.
+
+The loops release Python's lock, so a pool of Python threads runs them side by side. numba's own parallel loops would
+end the process if two threads of a program used them at once, or if it forked.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+import torch
+
+Loop = TypeVar("Loop", bound=Callable[..., Any])
+Array = np.ndarray
+Number = Any
+"""A number of a numpy type, since loops compute in 32 bits."""
+_EXACT_ENOUGH = {"contract", "reassoc", "nsz", "arcp"}  # without nnan and ninf: a diverged training must be noticed
+WORTH_A_THREAD = 16_384
+"""Fewer elements are not worth a second thread."""
+_pool: ThreadPoolExecutor | None = None
+
+
+def compiled(loop: Loop) -> Loop:
+    """Compile a loop on its first use, and store it for the next process if a folder can be written."""
+    try:
+        return cast(Loop, numba.njit(nogil=True, fastmath=_EXACT_ENOUGH, cache=True)(loop))
+    except RuntimeError:  # no folder can be written
+        return cast(Loop, numba.njit(nogil=True, fastmath=_EXACT_ENOUGH)(loop))
+
+
+def inlined(function: Loop) -> Loop:
+    """Mark a function that compiled loops call, and that becomes a part of them."""
+    return cast(Loop, numba.njit(inline="always")(function))
+
+
+def over(count: int, work: int, loop: Callable[..., None], *arguments: Any) -> None:
+    """Run `loop(*arguments, start, stop)` on ranges of 0, ..., count - 1, one for each thread of torch.
+
+    Args:
+        count: The number of rows.
+        work: The number of elements; few are not worth a second thread.
+        loop: The loop.
+        *arguments: Its other arguments.
+    """
+    threads = min(torch.get_num_threads(), count, 1 + work // WORTH_A_THREAD)
+    if threads <= 1:
+        loop(*arguments, 0, count)
+        return
+    run_ranges([count * part // threads for part in range(threads + 1)], loop, *arguments)
+
+
+def over_rows(crow: np.ndarray, loop: Callable[..., None], *arguments: Any) -> None:
+    """Run `loop(*arguments, start, stop)` on ranges of the rows of a CSR pattern with about as many entries each."""
+    rows, entries = len(crow) - 1, int(crow[-1])
+    threads = min(torch.get_num_threads(), rows, 1 + entries // WORTH_A_THREAD)
+    if threads <= 1:
+        loop(*arguments, 0, rows)
+        return
+    targets = [entries * part // threads for part in range(1, threads)]
+    run_ranges([0, *np.searchsorted(crow, targets).clip(max=rows).tolist(), rows], loop, *arguments)
+
+
+def run_ranges(bounds: list[int], loop: Callable[..., None], *arguments: Any) -> None:
+    """Run a loop on the ranges between neighbouring bounds, each in a thread, the first one in this thread."""
+    global _pool  # noqa: PLW0603 - the threads of the process
+    if _pool is None:
+        _pool = ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="graphveil-loop")
+    ranges = list(pairwise(bounds))
+    others = [_pool.submit(loop, *arguments, *of_thread) for of_thread in ranges[1:]]
+    loop(*arguments, *ranges[0])
+    for other in others:
+        other.result()
+
+
+def _forget_pool() -> None:
+    """After a fork: the child has no threads but the one that forked."""
+    global _pool  # noqa: PLW0603
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
