@@ -25,7 +25,8 @@ from graphveil.target import without_links
 from graphveil.training.book import make_book
 from graphveil.training.counts import allowed_gain, hidden_counts
 from graphveil.training.distil import Lesson, teach
-from graphveil.training.inputs import adjacency, features, pick_device
+from graphveil.training.graphs import graph_of
+from graphveil.training.inputs import features, pick_device
 from graphveil.training.loop import Problem
 from graphveil.training.prediction import calibration, secret_classes
 from graphveil.training.targets import class_secret, class_utility, utility_target
@@ -117,8 +118,7 @@ def _other_secrets(veil: "Veil", graph: Data, split: Split) -> list[Tensor]:
     """The classes, known or predicted, of the secrets beside the links, (num_nodes, classes) each."""
     device = pick_device(veil.device)
     problem = Problem(
-        x=features(graph, [split], veil.scaling_, device),
-        adjacency=adjacency(graph, [split], device),
+        graph=graph_of(graph, [split], veil.scaling_, veil.recipe, device),
         utility=utility_target(veil.utility, graph, [split], device),
         secrets=[
             class_secret(name, graph, [split], veil.adversary.knows, device) for name in without_links(veil.secrets)

@@ -33,8 +33,9 @@ from graphveil.models.grid import Grid
 from graphveil.models.stack import load_parts
 from graphveil.progress import show_rounds
 from graphveil.target import LINKS
+from graphveil.training.graphs import graph_of
 from graphveil.training.history import Round
-from graphveil.training.inputs import adjacency, features, pick_device, repeatable
+from graphveil.training.inputs import features, pick_device, repeatable
 from graphveil.training.loop import Training
 from graphveil.training.objectives import CODES, OBJECTIVES
 from graphveil.training.recipes import Adversary, Recipe, default_recipe
@@ -57,7 +58,7 @@ class Veil(Params):
     Args:
         utility: "links", "labels" or the name of a node attribute.
         secret: the same for the target to hide, or several names.
-        encoder: "gcn", "gat", "hgcn", "package.module:Class", a class or an instance.
+        encoder: "gcn", "gat", "sage", "hgcn", "package.module:Class", a class or an instance.
         tradeoff: lambda: 1 only keeps the utility, 0 only hides the secret; the paper's default is 0.5.
         objective: how the secret is hidden: "codes", "club", "entropy", "minimax" or "published".
         adversary: capacity, steps and knowledge of the joint adversary. Under "codes", which has no adversary, its
@@ -192,9 +193,9 @@ class Veil(Params):
         device = pick_device(self.device)
         encoder = self.modules_["encoder"].to(device).eval()
         splits = [] if split is None else [split]
-        x = features(graph, splits, self.scaling_, device)
-        with torch.no_grad(), self.repeatable():
-            z: Tensor = encoder(x, adjacency(graph, splits, device))
+        with self.repeatable():
+            z = graph_of(graph, splits, self.scaling_, self.recipe, device).embed(encoder)
+        encoder.eval()
         return z.cpu()
 
     def codes(self, graph: Data, split: Split | None = None) -> Tensor:
@@ -241,7 +242,9 @@ class Veil(Params):
         """A veil with the same encoder that only keeps the utility: continuous embeddings, nothing hidden."""
         recipe = self.recipe
         if self.objective == CODES:
-            recipe = default_recipe(self.utility, self.encoder, "club")
+            recipe = default_recipe(self.utility, self.encoder, "club").but(
+                batch_size=self.recipe.batch_size, fanout=self.recipe.fanout
+            )
         return Veil(
             self.utility,
             self.secrets,
