@@ -89,7 +89,6 @@ def protect(
     batch_size: Annotated[
         int | None,
         typer.Option(
-            min=1,
             help="Train by mini-batches of so many links or nodes with sampled neighbours, for graphs that are too"
             " large to train on as a whole (gcn, gat and sage).",
         ),

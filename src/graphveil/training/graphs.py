@@ -56,6 +56,15 @@ def graph_of(
     return SampledGraph(neighbours, FeatureRows.of(graph, splits, scaling), recipe.batch_size, recipe.fanout, device)
 
 
+def rows_of(
+    graph: Data, splits: Sequence[Split], scaling: str, recipe: Recipe, device: torch.device
+) -> Features | FeatureRows:
+    """Return the features for a model of features only, by mini-batches as rows to be read; see `graph_of`."""
+    if in_batches(recipe, graph):
+        return FeatureRows.of(graph, splits, scaling)
+    return features(graph, splits, scaling, device)
+
+
 def in_batches(recipe: Recipe, graph: Data) -> bool:
     """Return whether a recipe has mini-batches that are smaller than a graph, else every round has the whole graph."""
     largest = max(graph.x.size(0), graph.edge_index.size(1) // 2)

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from graphveil.data import Split
 from graphveil.data.degree_features import degree_features, is_structural
-from graphveil.data.graph import both_directions, undirected_pairs
+from graphveil.data.graph import ROWS_AT_ONCE, both_directions, undirected_pairs
 from graphveil.errors import GraphveilError, first_line
 from graphveil.models import Adjacency, SparseMatrix
 from graphveil.models.layers import AnyFeatures, Features
@@ -76,7 +76,13 @@ class FeatureRows:
         """Return rows, (nodes, channels) float32, scaled."""
         if self.x.layout == torch.sparse_csr:
             return _scaled(_rows_of_csr(self.x, nodes), self.scaling)
-        return _scaled(self.x[nodes].float(), self.scaling)
+        rows = self.x[nodes] if isinstance(nodes, slice) else self.x.index_select(0, nodes)
+        return _scaled(rows.float(), self.scaling)
+
+    def blocks(self) -> Iterator[Features]:
+        """Return all rows, in blocks of at most `ROWS_AT_ONCE`."""
+        count = self.x.size(0)
+        return (self[slice(start, min(start + ROWS_AT_ONCE, count))] for start in range(0, count, ROWS_AT_ONCE))
 
 
 def _scaled(x: AnyFeatures, scaling: str) -> AnyFeatures:

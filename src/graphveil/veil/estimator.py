@@ -31,11 +31,13 @@ from graphveil.models.build import Spec, spec_name
 from graphveil.models.codes import CodeBook, CodeShape, hard_codes
 from graphveil.models.grid import Grid
 from graphveil.models.stack import load_parts
+from graphveil.models.student import Student
 from graphveil.progress import show_rounds
 from graphveil.target import LINKS
-from graphveil.training.graphs import graph_of
+from graphveil.training.distil import student_logits
+from graphveil.training.graphs import graph_of, rows_of
 from graphveil.training.history import Round
-from graphveil.training.inputs import features, pick_device, repeatable
+from graphveil.training.inputs import pick_device, repeatable
 from graphveil.training.loop import Training
 from graphveil.training.objectives import CODES, OBJECTIVES
 from graphveil.training.recipes import Adversary, Recipe, default_recipe
@@ -382,8 +384,10 @@ class Veil(Params):
         if self.tradeoff == 1:
             logits: Tensor = self.modules_["utility"].cpu().eval()(self.encode(graph, split))
         else:
-            x = features(graph, [] if split is None else [split], self.scaling_, torch.device("cpu"))
-            logits = self.modules_["student"].cpu().eval()(x)
+            cpu, student = torch.device("cpu"), self.modules_["student"].cpu().eval()
+            assert isinstance(student, Student)
+            x = rows_of(graph, [] if split is None else [split], self.scaling_, self.recipe, cpu)
+            logits = student_logits(student, x, cpu)
         return logits.argmax(dim=-1)
 
     def _check_fits(self, graph: Data) -> None:

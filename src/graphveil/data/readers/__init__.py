@@ -16,6 +16,7 @@ from graphveil.data.origin import Encoding, ReadOptions, origin_of
 from graphveil.data.readers.arrays import read_arrays
 from graphveil.data.readers.assemble import Contents, assemble
 from graphveil.data.readers.find import PARQUET, TEXT, check_spreadsheet, find_nodes, find_tables, plain_suffix
+from graphveil.data.readers.mapped import with_mapped
 from graphveil.data.readers.npz import read_array_file
 from graphveil.data.readers.ogb import is_ogb, read_ogb
 from graphveil.data.readers.pyg import read_pyg, read_pyg_file
@@ -138,7 +139,7 @@ def _from_folder(folder: Path, reading: ReadOptions) -> Contents:
         links, nodes = find_tables(folder, reading.nodes)
     except OSError as error:
         raise unreadable(folder, error) from error
-    return read_tables(links, nodes, reading)
+    return with_mapped(read_tables(links, nodes, reading), folder, reading)
 
 
 def _read_table_file(path: Path, reading: ReadOptions) -> Contents:
