@@ -116,6 +116,14 @@ def test_other_encoders_are_refused_in_one_sentence(
         veil(quick.but(batch_size=32), encoder=encoder).fit(small, small_split)
 
 
+def test_strong_dropout_goes_with_smoothing_only() -> None:
+    classes, codes = gv.Veil("labels", "links").recipe, gv.Veil("links", "labels", "gat").recipe
+    assert classes.dropout == 0.8
+    assert classes.by_batches(64) == classes.but(batch_size=64, dropout=0.5)
+    assert codes.by_batches(64) == codes.but(batch_size=64)
+    assert gv.Recipe(dropout=0.9).by_batches(64).dropout == 0.9, "without smoothing, the caller's dropout"
+
+
 def test_a_batch_of_nothing_is_refused() -> None:
     with pytest.raises(gv.GraphveilError, match="batch_size=0: expected a whole number of at least 1"):
         gv.Recipe(batch_size=0)

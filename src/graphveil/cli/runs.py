@@ -118,7 +118,9 @@ def protect(
     check_tracking(mlflow)
     secrets = secret or ["labels"]
     RunFolder(out).check_free()
-    recipe = default_recipe(utility, encoder, objective, secrets).parsed(set_ or [])
+    recipe = default_recipe(utility, encoder, objective, secrets)
+    if batch_size is not None:
+        recipe = recipe.by_batches(batch_size)
     veil = Veil(
         utility=utility,
         secret=secrets,
@@ -126,7 +128,7 @@ def protect(
         tradeoff=tradeoff,
         objective=objective,
         adversary=Adversary(adversary, adversary_steps, adversary_knows),  # type: ignore[arg-type]
-        recipe=recipe if batch_size is None else recipe.but(batch_size=batch_size),
+        recipe=recipe.parsed(set_ or []),
         seed=seed,
         device=device,
     )

@@ -244,9 +244,9 @@ class Veil(Params):
         """A veil with the same encoder that only keeps the utility: continuous embeddings, nothing hidden."""
         recipe = self.recipe
         if self.objective == CODES:
-            recipe = default_recipe(self.utility, self.encoder, "club").but(
-                batch_size=self.recipe.batch_size, fanout=self.recipe.fanout
-            )
+            recipe = default_recipe(self.utility, self.encoder, "club")
+            if self.recipe.batch_size is not None:
+                recipe = recipe.by_batches(self.recipe.batch_size).but(fanout=self.recipe.fanout)
         return Veil(
             self.utility,
             self.secrets,
