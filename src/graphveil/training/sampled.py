@@ -260,19 +260,19 @@ class Shuffled:
 
     def __init__(self, count: int, size: int, seed: int, name: str) -> None:
         self._count, self._size, self._seed, self._name = count, min(size, count), seed, name
-        self._epoch, self._order = -1, torch.arange(count)
+        self._epoch, self._order = -1, torch.empty(0, dtype=torch.int32)
 
     def at(self, number: int) -> Tensor:
         """Return the places of a batch, ascending."""
         if self._size == self._count:
-            return self._order
+            return torch.arange(self._count)
         epoch, place = divmod(number, self._count // self._size)
         if epoch != self._epoch:
             self._epoch = epoch
-            self._order = torch.randperm(
-                self._count, generator=generator(self._seed, "batches", self._name, epoch), dtype=torch.int64
-            )
-        return self._order[place * self._size : (place + 1) * self._size].sort().values
+            random = generator(self._seed, "batches", self._name, epoch)
+            kind = torch.int32 if self._count < 2**31 else torch.int64
+            self._order = torch.randperm(self._count, generator=random, dtype=kind)
+        return self._order[place * self._size : (place + 1) * self._size].sort().values.long()
 
 
 def draws_of(targets: Sequence[LearnedTarget], graph: SampledGraph, seed: int) -> Callable[[int], list[Examples]]:
