@@ -55,6 +55,36 @@ def test_protect_without_a_terminal_is_plain_text(problem: list[str], tmp_path: 
         assert "trained with the encoder. A new attacker may learn more" in done.stdout
 
 
+def test_protect_by_mini_batches(tmp_path: Path, graphveil: CommandLine) -> None:
+    done = graphveil(
+        *["protect", "synthetic", "--encoder", "sage", "--batch-size", "256", *QUICK, "--out", str(tmp_path / "run")]
+    )
+    assert done.returncode == 0, done.stderr
+    assert "every round uses the whole graph" not in done.stdout
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["config"]["recipe"]["batch_size"] == 256
+    again = graphveil("protect", "--config", str(tmp_path / "run" / "run.json"), "--out", str(tmp_path / "again"))
+    assert again.returncode == 0, again.stderr
+    scores = json.loads((tmp_path / "again" / "run.json").read_text())["scores"]
+    assert scores == record["scores"], "the run.json of a run repeats it"
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (["--batch-size", "100"], 0, "A batch of 100 is not smaller than the graph (34 nodes, 78 links): every round"),
+        (["--batch-size", "20", "--encoder", "hgcn"], 2, "encoder hgcn cannot be trained with a batch_size: choose"),
+        (["--batch-size", "0"], 2, "batch_size=0: expected a whole number of at least 1."),
+    ],
+)
+def test_other_batches_are_one_sentence(
+    options: list[str], code: int, says: str, tmp_path: Path, graphveil: CommandLine
+) -> None:
+    done = graphveil("protect", "karate", *QUICK, *options, "--out", str(tmp_path / "run"))
+    assert done.returncode == code, done.stderr
+    assert says in " ".join((done.stdout + done.stderr).split())
+
+
 @pytest.mark.parametrize(
     ("columns", "objective", "live"),
     [

@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GATConv, GCNConv
+from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
 from graphveil.models import ENCODERS, Adjacency, SparseMatrix
-from graphveil.models.encoders import GAT, GCN, HGCN
+from graphveil.models.encoders import GAT, GCN, HGCN, SAGE
 
 
 def inputs(graph: Data) -> tuple[SparseMatrix, Adjacency]:
@@ -37,6 +37,18 @@ def test_gat_is_two_of_pygs_layers(small: Data) -> None:
         conv.bias.data = bias.data
     h = torch.nn.functional.elu(first(small.x.to_dense(), small.edge_index))
     assert torch.allclose(ours(x, adjacency), second(h, small.edge_index), rtol=1e-4, atol=1e-5)
+
+
+def test_sage_is_two_of_pygs_layers(small: Data) -> None:
+    x, adjacency = inputs(small)
+    ours = SAGE(40, 8, 4).eval()
+    first, second = SAGEConv(40, 8), SAGEConv(8, 4)
+    for conv, layer in ((first, ours.first), (second, ours.second)):
+        conv.lin_r.weight.data, conv.lin_l.weight.data = layer.own.weight.data.t(), layer.neighbours.data.t()
+        layer.own.bias.data.normal_()
+        conv.lin_l.bias.data = layer.own.bias.data
+    expected = second(first(small.x.to_dense(), small.edge_index).relu(), small.edge_index)
+    assert torch.allclose(ours(x, adjacency), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_hgcn_becomes_gcn_as_the_curvature_vanishes(small: Data) -> None:

@@ -38,7 +38,7 @@ def test_the_encoder_step_moves_the_encoder_only(small: Data, small_split: gv.Sp
     hide = game(run).secrets[0].target.train(game(run).secrets[0].noise)
     before = {p.name: weights(p.module) for p in game(run).players}
     game(run).encoder.module.train()
-    z = game(run).encoder.module(game(run).problem.x, game(run).problem.adjacency)
+    z = game(run)._examples()[0]()
     z.backward(game(run)._secret_gradient(game(run).secrets[0], z.detach(), hide))
     game(run).encoder.step()
     assert [p.name for p in game(run).players if not same(before[p.name], p.module)] == ["encoder"]
@@ -67,7 +67,7 @@ def test_lambda_one_is_plain_training_bit_for_bit(
     for number in range(recipe.rounds):
         game(plain).streams.clock.fill_(number)
         examples = target.train(game(plain)._noise)
-        z = modules[0](game(plain).problem.x, game(plain).problem.adjacency)
+        z = game(plain)._examples()[0]()
         loss = target.loss(modules[1], Rows(z, examples))
         optimizer.zero_grad()
         loss.backward()
@@ -173,11 +173,10 @@ def test_the_encoders_gradient_is_the_weighted_sum(small: Data, small_split: gv.
     for player in game(run).players:
         player.optimizer = torch.optim.SGD(player.parameters, lr=0.5)
     before = weights(game(run).encoder.module)
-    keep = game(run).problem.utility.train(game(run)._noise)
-    hide = game(run).secrets[0].target.train(game(run).secrets[0].noise)
-    game(run)._step(keep, [hide])
+    encode, keep, (hide,) = game(run)._examples()
+    game(run)._step(encode, keep, [hide])
 
-    z = game(twin).encoder.module(game(twin).problem.x, game(twin).problem.adjacency)
+    z = game(twin)._examples()[0]()
     kept, hidden = Rows(z, keep), Rows(z, hide)
     utility = cross_entropy(game(twin).problem.utility.log_probabilities(game(twin).utility.module, kept), keep.y)
     log_q = (
@@ -277,9 +276,7 @@ def test_every_secret_counts_in_full(small: Data, small_split: gv.Split, quick: 
     for player in game(both).adversaries:
         player.optimizer = torch.optim.SGD(player.parameters, lr=0.0)
     game(both).encoder.module.eval()  # no dropout, so that z is the z above
-    game(both)._step(
-        game(both).problem.utility.train(game(both)._noise), [one.target.train(one.noise) for one in game(both).secrets]
-    )
+    game(both)._step(*game(both)._examples())
     assert torch.allclose(gained[0], gradients[0] + gradients[1], rtol=1e-5, atol=1e-8)
     assert not same(before, game(both).encoder.module)
 

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.data import UNKNOWN
+from graphveil.models import ENCODERS
 from graphveil.models.encoders import GCN
 from graphveil.models.stack import is_batched
 from graphveil.models.student import Student
@@ -58,7 +59,7 @@ def splits(small: Data) -> list[gv.Split]:
 
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("utility", ["links", "labels"])
-@pytest.mark.parametrize("encoder", ["gcn", "gat", "hgcn"])
+@pytest.mark.parametrize("encoder", ENCODERS)
 def test_a_batch_equals_its_runs_one_by_one(
     small: Data, splits: list[gv.Split], quick: gv.Recipe, encoder: str, utility: str, dense: bool
 ) -> None:

@@ -130,7 +130,7 @@ def sweep(
     out: Annotated[Path, typer.Option(help="The folder of finished cells and tables.")],
     utility: UtilityName = "links",
     secret: SecretNames = None,
-    encoder: Annotated[str, typer.Option(help="gcn, gat or hgcn.")] = "gcn",
+    encoder: Annotated[str, typer.Option(help="gcn, gat, sage or hgcn.")] = "gcn",
     objective: Objective = "codes",
     tradeoff: Annotated[
         str | None, typer.Option(help="Trade-offs, separated by commas (default: 0, 0.1, ..., 1).")

@@ -29,7 +29,10 @@ from graphveil.cli.verbs import app, examples
 from graphveil.errors import GraphveilError
 
 if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
     from graphveil.data.origin import ReadOptions
+    from graphveil.training.recipes import Recipe
 
 MlFlow = Annotated[str | None, typer.Option("--mlflow", help="Also log to the MLflow server at this address.")]
 
@@ -47,7 +50,7 @@ def protect(
     out: Annotated[Path, typer.Option(help="The folder to write the run into.")],
     utility: UtilityName = "links",
     secret: SecretNames = None,
-    encoder: Annotated[str, typer.Option(help="gcn, gat, hgcn or package.module:Class.")] = "gcn",
+    encoder: Annotated[str, typer.Option(help="gcn, gat, sage, hgcn or package.module:Class.")] = "gcn",
     tradeoff: Annotated[float, typer.Option(help="lambda, from 0 (only hide) to 1 (only keep).")] = 0.5,
     objective: Objective = "codes",
     adversary: Annotated[
@@ -83,6 +86,13 @@ def protect(
         list[str] | None,
         typer.Option("--set", callback=merge_with_config, help="Change the recipe: --set rounds=500 --set dropout=0.3"),
     ] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            help="Train by mini-batches of so many links or nodes with sampled neighbours, for graphs that are too"
+            " large to train on as a whole (gcn, gat and sage).",
+        ),
+    ] = None,
     root: Root = None,
     seed: Annotated[int, typer.Option(help="Decides the split and every random number.")] = 0,
     device: Device = "auto",
@@ -108,6 +118,9 @@ def protect(
     check_tracking(mlflow)
     secrets = secret or ["labels"]
     RunFolder(out).check_free()
+    recipe = default_recipe(utility, encoder, objective, secrets)
+    if batch_size is not None:
+        recipe = recipe.by_batches(batch_size)
     veil = Veil(
         utility=utility,
         secret=secrets,
@@ -115,12 +128,13 @@ def protect(
         tradeoff=tradeoff,
         objective=objective,
         adversary=Adversary(adversary, adversary_steps, adversary_knows),  # type: ignore[arg-type]
-        recipe=default_recipe(utility, encoder, objective, secrets).parsed(set_ or []),
+        recipe=recipe.parsed(set_ or []),
         seed=seed,
         device=device,
     )
     veil.check_settings()
     opened = open_and_show(graph, reading, root, (utility, *secrets), secrets)
+    show_batches(veil.recipe, opened.graph)
     kind = split or opened.default_split
     how_to_resume = f"run the same command with --resume to continue in {out}."
     with exit_on_interrupt(how_to_resume, folder=out), show_rounds(console, opened.title) as on_round:
@@ -266,6 +280,19 @@ def audit(
     if run is not None:
         track(mlflow, run)
     print_audits(audits)
+
+
+def show_batches(recipe: "Recipe", graph: "Data") -> None:
+    """Print that mini-batches are not smaller than the graph, if they were requested."""
+    from graphveil.training.graphs import in_batches
+
+    if recipe.batch_size is not None and not in_batches(recipe, graph):
+        console.print(
+            f"A batch of {recipe.batch_size:,} is not smaller than the graph ({graph.x.size(0):,} nodes,"
+            f" {graph.edge_index.size(1) // 2:,} links): every round uses the whole graph.",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def check_tracking(address: str | None) -> None:

@@ -17,6 +17,8 @@ from graphveil.data.sentences import list_names
 from graphveil.errors import GraphveilError
 from graphveil.target import LABELS, Target, without_links
 
+ROWS_AT_ONCE = 2**16
+"""How many rows of features are checked at once, since these may be mapped from a file and larger than the memory."""
 UNKNOWN = -1
 """The code of an unknown label or attribute; it is never a class."""
 BLOCK = 2**20
@@ -228,7 +230,7 @@ def check_graph(graph: Data) -> None:
             " number the nodes from 0 without gaps."
         )
     values = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
-    if not torch.isfinite(values).all():
+    if not all(torch.isfinite(part).all() for part in values.split(ROWS_AT_ONCE)):
         raise GraphveilError("x holds NaN or infinite values: replace or remove them first.")
 
 

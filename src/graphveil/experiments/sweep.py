@@ -49,7 +49,7 @@ def sweep(  # noqa: PLR0913 - two are required, and each of the others is given 
         utility: the target to keep.
         secret: the target to hide, or several.
         tradeoffs: numbers from 0 (only hide) to 1 (only keep).
-        encoder: "gcn", "gat" or "hgcn".
+        encoder: "gcn", "gat", "sage" or "hgcn".
         objective: how secrets are hidden.
         split: "paper" or "proportional"; None for the default of the graph.
         reading: how to read a graph from files.

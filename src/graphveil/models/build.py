@@ -9,13 +9,13 @@ from typing import Any
 from torch import Tensor, nn
 
 from graphveil.errors import GraphveilError, unknown
-from graphveil.models.encoders import GAT, GCN, HGCN
+from graphveil.models.encoders import GAT, GCN, HGCN, SAGE
 from graphveil.models.heads import Bilinear, FermiDirac, LinearClassifier, MLPClassifier, PairMLP
 from graphveil.models.layers import Features
 from graphveil.models.sparse import Adjacency, SparseMatrix
 from graphveil.target import Target
 
-ENCODERS: Mapping[str, type[nn.Module]] = {"gcn": GCN, "gat": GAT, "hgcn": HGCN}
+ENCODERS: Mapping[str, type[nn.Module]] = {"gcn": GCN, "gat": GAT, "hgcn": HGCN, "sage": SAGE}
 NODE_HEADS: Mapping[str, type[nn.Module]] = {"linear": LinearClassifier, "mlp": MLPClassifier}
 LINK_HEADS: Mapping[str, type[nn.Module]] = {
     "bilinear": Bilinear,

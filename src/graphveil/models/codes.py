@@ -135,12 +135,23 @@ class CodeEncoder(nn.Module):
         self.degree = nn.Parameter(torch.empty(DEGREES, shape.channels).normal_(std=0.1)) if by_degree else None
 
     def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
-        z: Tensor = self.encoder(x, adjacency)
-        logits = self.scale * (z if self.logits is None else self.logits(z))
-        return logits if self.degree is None else logits + self._by_degree(self.degree, adjacency, z)
+        z = self.encoder(x, adjacency)
+        return self.to_logits(z, None if self.degree is None else adjacency.degree)
 
-    def _by_degree(self, table: Tensor, adjacency: Adjacency, z: Tensor) -> Tensor:
-        row = adjacency.degree.log2().long().clamp_(max=DEGREES - 1).view(z.shape[:-1])
+    def to_logits(self, z: Tensor, num_links: Tensor | None) -> Tensor:
+        """Return the logits of codes from the encoder's output.
+
+        Args:
+            z: (..., n, out_channels).
+            num_links: The number of links of each node plus one, (nodes of all runs,), which is used `by_degree` only.
+        """
+        logits: Tensor = self.scale * (z if self.logits is None else self.logits(z))
+        if self.degree is None or num_links is None:
+            return logits
+        return logits + self._by_degree(self.degree, num_links, z)
+
+    def _by_degree(self, table: Tensor, num_links: Tensor, z: Tensor) -> Tensor:
+        row = num_links.log2().long().clamp_(max=DEGREES - 1).view(z.shape[:-1])
         if z.dim() == 3:
             row = row + DEGREES * torch.arange(len(z), device=z.device)[:, None]
         return F.embedding(row, table.flatten(0, -2))

@@ -1,4 +1,4 @@
-"""The paper's three encoders: two layers from features to embeddings z, (num_nodes, out_channels).
+"""The encoders, the paper's three and GraphSAGE: two layers from features to embeddings z, (num_nodes, out_channels).
 
 `forward(x, adjacency)` takes features (dense, or a `SparseMatrix`) and the cached `Adjacency`. z is always Euclidean:
 HGCN returns coordinates in the tangent space at the origin, so that other code need not know the geometry.
@@ -13,6 +13,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from graphveil import kernels
 from graphveil.models import lorentz
+from graphveil.models.layered import Block, through_layers
 from graphveil.models.layers import Dropout, Features, Linear, times
 from graphveil.models.sparse import Adjacency, SparseMatrix, attention_shares, weighted_product
 
@@ -30,6 +31,7 @@ class GCN(nn.Module):
     """
 
     batched = True
+    depth = 2
 
     def __init__(
         self,
@@ -47,10 +49,58 @@ class GCN(nn.Module):
         self.second = Linear(hidden_channels, out_channels)
 
     def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
-        matrix = adjacency.normalized
-        h = self.drop_h.relu(matrix @ self.first(self.drop_x(x)), self.first.bias)
-        z = self.second.shift_(matrix @ self.second(h))
-        return smooth(z, matrix, self.smoothing, self.restart)
+        z = through_layers(self, x, [Block.of(adjacency)] * self.depth)
+        return smooth(z, adjacency.normalized, self.smoothing, self.restart)
+
+    def project(self, layer: int, h: Features) -> Tensor:
+        projected: Tensor = self.second(h) if layer else self.first(self.drop_x(h))
+        return projected
+
+    def aggregate(self, layer: int, projected: Tensor, block: Block) -> Tensor:
+        total = block.normalized @ projected
+        return self.second.shift_(total) if layer else self.drop_h.relu(total, self.first.bias)
+
+
+class SAGE(nn.Module):
+    """GraphSAGE with mean aggregation (Hamilton et al., 2017): h_i = W x_i + V mean over neighbours j of x_j + b.
+
+    Args:
+        in_channels: The number of features.
+        hidden_channels: The hidden width.
+        out_channels: The number of columns of z.
+        dropout: The dropout of features and hidden units.
+        smoothing: Steps of `smooth`.
+        restart: The restart probability of `smooth`.
+    """
+
+    batched = True
+    depth = 2
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        dropout: float = 0.5,
+        smoothing: int = 0,
+        restart: float = 0.1,
+    ) -> None:
+        super().__init__()
+        self.smoothing, self.restart = smoothing, restart
+        self.drop_x, self.drop_h = Dropout(dropout), Dropout(dropout)
+        self.first = MeanLayer(in_channels, hidden_channels)
+        self.second = MeanLayer(hidden_channels, out_channels)
+
+    def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
+        z = through_layers(self, x, [Block.of(adjacency)] * self.depth)
+        return smooth(z, adjacency.normalized, self.smoothing, self.restart)
+
+    def project(self, layer: int, h: Features) -> Tensor:
+        return self.second.project(h) if layer else self.first.project(self.drop_x(h))
+
+    def aggregate(self, layer: int, projected: Tensor, block: Block) -> Tensor:
+        out: Tensor = (self.second if layer else self.first)(projected, block)
+        return out if layer else self.drop_h.relu(out)
 
 
 class GAT(nn.Module):
@@ -68,6 +118,7 @@ class GAT(nn.Module):
     """
 
     batched = True
+    depth = 2
 
     def __init__(
         self,
@@ -91,10 +142,17 @@ class GAT(nn.Module):
         self.bias_second = nn.Parameter(torch.zeros(out_channels))
 
     def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
-        matrix = adjacency.normalized
-        h = self.drop_h.elu(self.first(self.drop_x(x), adjacency).flatten(-2), self.bias_first)
-        z = self.second(h, adjacency).mean(dim=-2) + self.bias_second[..., None, :]
-        return smooth(z, matrix, self.smoothing, self.restart)
+        z = through_layers(self, x, [Block.of(adjacency)] * self.depth)
+        return smooth(z, adjacency.normalized, self.smoothing, self.restart)
+
+    def project(self, layer: int, h: Features) -> Tensor:
+        return self.second.project(h) if layer else self.first.project(self.drop_x(h))
+
+    def aggregate(self, layer: int, projected: Tensor, block: Block) -> Tensor:
+        heads: Tensor = (self.second if layer else self.first)(projected, block)
+        if layer:
+            return heads.mean(dim=-2) + self.bias_second[..., None, :]
+        return self.drop_h.elu(heads.flatten(-2), self.bias_first)
 
 
 class HGCN(nn.Module):
@@ -137,6 +195,24 @@ class HGCN(nn.Module):
         return smooth(self.second(h, adjacency), matrix, self.smoothing, self.restart)
 
 
+class MeanLayer(nn.Module):
+    """One layer of GraphSAGE: the sum of a node's own projection, the mean of its neighbours' and a bias."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.own = Linear(in_channels, out_channels)
+        self.neighbours = nn.Parameter(torch.empty(in_channels, out_channels))
+        nn.init.xavier_uniform_(self.neighbours)
+
+    def project(self, x: Features) -> Tensor:
+        """Return both projections side by side, (..., n, 2 * channels), in one pass over x."""
+        return times(x, torch.cat([self.own.weight, self.neighbours], dim=-1))
+
+    def forward(self, projected: Tensor, block: Block) -> Tensor:
+        own, others = projected.chunk(2, dim=-1)
+        return self.own.shift_(block.receivers(own) + block.neighbour_mean(others))
+
+
 class Attention(nn.Module):
     """Additive attention of each node to its neighbours and itself: (num_nodes, heads, channels)."""
 
@@ -149,21 +225,25 @@ class Attention(nn.Module):
         for parameter in self.parameters():
             nn.init.xavier_uniform_(parameter)
 
-    def forward(self, x: Features, adjacency: Adjacency) -> Tensor:
-        pattern = adjacency.normalized.pattern
-        h = times(x, self.weight).unflatten(-1, self.sender.shape[-2:])
-        sent, received = self._scores(h)
-        share = attention_shares(sent, received, pattern, present=adjacency.present)
-        return weighted_product(self.drop_share(share), pattern, h)
+    def project(self, x: Features) -> Tensor:
+        """Return (..., n, heads, channels)."""
+        h: Tensor = times(x, self.weight).unflatten(-1, self.sender.shape[-2:])
+        return h
 
-    def _scores(self, h: Tensor) -> tuple[Tensor, Tensor]:
-        """<sender, h> and <receiver, h> of each head, (rows, heads) each."""
+    def forward(self, h: Tensor, block: Block) -> Tensor:
+        sent, received = self._scores(h, block)
+        share = attention_shares(sent, received, block.pattern, present=block.present)
+        return weighted_product(self.drop_share(share), block.pattern, h)
+
+    def _scores(self, h: Tensor, block: Block) -> tuple[Tensor, Tensor]:
+        """<sender, h> of the senders and <receiver, h> of the receivers for each head, (rows, heads) each."""
         heads = self.sender.size(-2)
         if heads == 1 and kernels.usable(h):  # one product reads h once; sums of products read and write it four times
             both = h.squeeze(-2) @ torch.cat([self.sender, self.receiver], dim=-2).mT
-            return both[..., :1].reshape(-1, 1), both[..., 1:].reshape(-1, 1)
+            return both[..., :1].reshape(-1, 1), block.receivers(both[..., 1:]).reshape(-1, 1)
         sent, received = (
-            (h * vector[..., None, :, :]).sum(-1).reshape(-1, heads) for vector in (self.sender, self.receiver)
+            (rows * vector[..., None, :, :]).sum(-1).reshape(-1, heads)
+            for rows, vector in ((h, self.sender), (block.receivers(h, dim=-3), self.receiver))
         )
         return sent, received
 

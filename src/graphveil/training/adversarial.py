@@ -13,18 +13,24 @@ The utility head and the encoder step on gradients of the same loss at the same 
 the usual training loop.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
+from graphveil.randomness import generator
+from graphveil.training.graphs import WholeGraph
 from graphveil.training.history import numbered
 from graphveil.training.loop import Evaluation, Problem, gain
 from graphveil.training.objectives import Objective, clamp_log_probs, cross_entropy
-from graphveil.training.players import Player, Streams, embed
-from graphveil.training.probe import Draws, probe
+from graphveil.training.players import Player, Streams
+from graphveil.training.probe import MAX_EXAMPLES, Draws, probe
 from graphveil.training.recipes import Recipe
+from graphveil.training.sampled import Batches, draws_of
 from graphveil.training.targets import Examples, LearnedTarget, Rows, evaluate
+
+Encode = Callable[[], Tensor]
 
 
 class Secret:
@@ -77,6 +83,10 @@ class Adversarial:
             for number, (target, adversary) in enumerate(zip(problem.secrets, self.adversaries, strict=True))
         ]
         self._noise = streams("utility")
+        self._batches: Batches | None = None
+        if not isinstance(problem.graph, WholeGraph):
+            draw = draws_of((problem.utility, *problem.secrets), problem.graph, streams.seeds[0])
+            self._batches = problem.graph.batches(self.encoder.module, draw, streams.seeds[0], recipe.rounds)
         self._all_batched = all(player.is_batched for player in self.players)
 
     @property
@@ -91,23 +101,34 @@ class Adversarial:
 
     def embed(self) -> Tensor:
         """Return z of the present encoder, without gradients and without dropout."""
-        return embed(self.encoder.module, self.problem.x, self.problem.adjacency)
+        return self.problem.graph.embed(self.encoder.module)
 
     def round(self) -> Tensor:
         """Run `inner_steps` steps of every player on the same examples."""
-        keep = self.problem.utility.train(self._noise)
-        hide = [secret.target.train(secret.noise) for secret in self.secrets]
+        encode, keep, hide = self._examples()
         for inner in range(self.inner_steps):
             if inner:
                 self.streams.clock += 1
-            row = self._step(keep, hide)
+            row = self._step(encode, keep, hide)
         return row
 
-    def _step(self, keep: Examples, hide: Sequence[Examples]) -> Tensor:
+    def _examples(self) -> tuple[Encode, Examples, Sequence[Examples]]:
+        """The examples of a round, and the encoder of their nodes."""
+        graph = self.problem.graph
+        if isinstance(graph, WholeGraph):
+            keep = self.problem.utility.train(self._noise)
+            hide = [secret.target.train(secret.noise) for secret in self.secrets]
+            return partial(self.encoder.module, graph.x, graph.adjacency), keep, hide
+        assert self._batches is not None
+        batch = self._batches.at(int(self.streams.clock) // self.inner_steps)
+        keep, *hide = batch.examples
+        return partial(batch.encode, self.encoder.module), keep, hide
+
+    def _step(self, encode: Encode, keep: Examples, hide: Sequence[Examples]) -> Tensor:
         """Run one step of every player; returns the losses and norms to log, (logged, runs)."""
         problem = self.problem
         self._reseed("encoder")
-        z = self.encoder.module(problem.x, problem.adjacency)
+        z = encode()
 
         self._reseed("adversary")
         secret_losses, adversary_norms = [], []
@@ -169,8 +190,17 @@ class Adversarial:
 
     def _probe(self, secret: Secret, z: Tensor) -> Tensor:
         target = secret.target
-        value = probe(target, z, target.train(secret.noise), target.val, secret.probe_draws)
+        value = probe(target, z, self._probe_examples(secret), target.val, secret.probe_draws)
         return value.where(self.problem.tradeoff < 1, torch.nan)
+
+    def _probe_examples(self, secret: Secret) -> Examples:
+        """The examples of a probe; of a large graph, no more than it uses."""
+        target, streams = secret.target, self.streams
+        if self._batches is None or target.num_examples <= MAX_EXAMPLES:
+            return target.train(secret.noise)
+        random = generator(streams.seeds[0], "probe", target.target.name, int(streams.clock))
+        places = torch.randint(target.num_examples, (MAX_EXAMPLES,), generator=random)
+        return target.batch(places, random).to(streams.clock.device)
 
     def _score(self, utility: Tensor, adversaries: Sequence[Tensor], probes: Sequence[Tensor]) -> Tensor:
         """lambda * gain of the utility - (1 - lambda) * gain of the strongest attack; gains are 0 at chance level.

@@ -14,8 +14,9 @@ Classes that the defender may not use (of validation and test nodes) or does not
 code of a node is a function of features and links, and never of a secret.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +41,7 @@ from graphveil.training.counts import (
     rule_accuracy,
     usable_counts,
 )
+from graphveil.training.graphs import WholeGraph
 from graphveil.training.information import (
     balanced,
     class_information,
@@ -50,9 +52,10 @@ from graphveil.training.information import (
 )
 from graphveil.training.linked_codes import LinkedCodes
 from graphveil.training.loop import Evaluation, Problem, gain
-from graphveil.training.players import Player, Streams, embed
+from graphveil.training.players import Player, Streams
 from graphveil.training.recipes import Recipe
-from graphveil.training.targets import Links, NodeClasses, auc, chance_level
+from graphveil.training.sampled import Batches, SampledGraph, Shuffled
+from graphveil.training.targets import Examples, LearnedTarget, Links, ListedExamples, NodeClasses, auc, chance_level
 
 NODES_AT_ONCE = 2**16
 """The largest number of nodes in a round; of more, a sample is used."""
@@ -66,6 +69,21 @@ the certificate by half a point at the same AUC.
 """
 PENALTY = 1.0
 """How much a validation accuracy above the limit costs in the gain of the utility."""
+
+
+@dataclass(frozen=True, eq=False)
+class CodesOfRound:
+    """The soft codes of a round.
+
+    Args:
+        q: Of nodes, (..., n, M).
+        nodes: Which nodes these are, counted through all runs; None means all.
+        linked: Computes the table of linked codes, (..., M, M); None unless links are the utility.
+    """
+
+    q: Tensor
+    nodes: Tensor | None
+    linked: Callable[[], Tensor] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +161,13 @@ class Codes:
         self._edge_draws = streams("codes/edges")
         self._weights = _ramp(recipe, streams.clock.device)
         self._linked: LinkedCodes | None = None
-        if isinstance(problem.utility, Links):
+        self._batches: Batches | None = None
+        if not isinstance(problem.graph, WholeGraph):
+            draw = _Draw(problem.utility, problem.graph, streams.seeds[0])
+            self._batches = problem.graph.batches(
+                self.encoder.module, draw, streams.seeds[0], recipe.rounds, recipe.edge_dropout
+            )
+        elif isinstance(problem.utility, Links):
             num_nodes = secrets[0].shares.size(-2)
             self._linked = LinkedCodes(problem.utility.links, num_nodes, shape, streams("codes/links"))
 
@@ -159,18 +183,17 @@ class Codes:
 
     def embed(self) -> Tensor:
         """Return the logits of every node, (..., n, groups * size)."""
-        return embed(self.encoder.module, self.problem.x, self.problem.adjacency)
+        return self.problem.graph.embed(self.encoder.module)
 
     def round(self) -> Tensor:
         """Run one step of the encoder."""
         if not self.encoder.is_batched:
             self.streams.reseed("encoder")
-        logits = self.encoder.module(self.problem.x, self._thinned())
-        nodes = self._sample_of_nodes(logits)
-        q = soft_codes(rows_of(logits, nodes), self.shape) if nodes is not None else soft_codes(logits, self.shape)
-        tables = [class_table(q, _at(secret.shares, nodes)) for secret in self.secrets]
+        graph = self.problem.graph
+        codes = self._of_graph(graph) if isinstance(graph, WholeGraph) else self._of_batch()
+        tables = [class_table(codes.q, _at(secret.shares, codes.nodes)) for secret in self.secrets]
         leaked = [(class_information(table) + class_information(balanced(table))) / 2 for table in tables]
-        kept = self._kept_information(logits, q, nodes, tables)
+        kept = self._kept_information(codes, tables)
         tradeoff = self.problem.tradeoff.to(kept.dtype)
         weight = self._weights.index_select(0, self.streams.clock).squeeze(0)
         loss = (1 - tradeoff) * weight * torch.stack(leaked).sum(dim=0) - tradeoff * kept
@@ -178,20 +201,46 @@ class Codes:
         norm = self.encoder.step()
         return torch.stack([part.detach().view(-1) for part in (-kept, *leaked)] + [norm])
 
-    def _thinned(self) -> Adjacency:
+    def _of_graph(self, graph: WholeGraph) -> CodesOfRound:
+        """The soft codes of all nodes, or of a sample."""
+        logits = self.encoder.module(graph.x, self._thinned(graph.adjacency))
+        nodes = self._sample_of_nodes(logits)
+        q = soft_codes(rows_of(logits, nodes), self.shape) if nodes is not None else soft_codes(logits, self.shape)
+        known = q if nodes is None else None
+        linked = None if self._linked is None else partial(self._linked.table, logits, known)
+        return CodesOfRound(q, nodes, linked)
+
+    def _of_batch(self) -> CodesOfRound:
+        """The soft codes of the nodes of a batch.
+
+        Its tables are used as they are. Running means of tables were tried: their gradients lag behind the encoder, and
+        with a weight of 0.2 of the new table all nodes got the same code. Batches of 128 trained well without them.
+        """
+        assert self._batches is not None
+        batch = self._batches.at(int(self.streams.clock))
+        logits = batch.encode(self.encoder.module)
+        nodes, *links = batch.examples
+        q = soft_codes(rows_of(logits, nodes.index), self.shape)
+        linked = partial(self._linked_in_batch, logits, links[0].index) if links else None
+        return CodesOfRound(q, nodes.y, linked)
+
+    def _linked_in_batch(self, logits: Tensor, links: Tensor) -> Tensor:
+        return link_table(*(soft_codes(end, self.shape) for end in ends(logits, links)))
+
+    def _thinned(self, adjacency: Adjacency) -> Adjacency:
         """The adjacency of this round, with edge dropout: without it, codes overfit the training links."""
-        adjacency, share = self.problem.adjacency, self.recipe.edge_dropout
+        share = self.recipe.edge_dropout
         if share == 0:
             return adjacency
         count = (adjacency.normalized.pattern.col.numel() - adjacency.normalized.pattern.shape[0]) // 2
         return adjacency.thinned(self._edge_draws.coins(1 - share, count // len(self.streams.seeds)).flatten())
 
-    def _kept_information(self, logits: Tensor, q: Tensor, nodes: Tensor | None, secrets: Sequence[Tensor]) -> Tensor:
+    def _kept_information(self, codes: CodesOfRound, secrets: Sequence[Tensor]) -> Tensor:
         """The information of the codes about the utility in nats, (...)."""
         if self.utility is not None:
-            return class_information(class_table(q, _at(self.utility.shares, nodes)))
-        assert self._linked is not None
-        table = self._linked.table(logits, q if nodes is None else None)
+            return class_information(class_table(codes.q, _at(self.utility.shares, codes.nodes)))
+        assert codes.linked is not None
+        table = codes.linked()
         self.pairs.add(table, TABLE_SHARE)
         beyond = [
             link_information_beyond(table, classes, secret.link_pairs)
@@ -201,7 +250,7 @@ class Codes:
         kept = torch.stack(beyond).mean(dim=0)
         if self.problem.hides_in_every_run:
             return kept
-        return kept.where(self.problem.tradeoff < 1, link_information(table, q.mean(dim=-2)))
+        return kept.where(self.problem.tradeoff < 1, link_information(table, codes.q.mean(dim=-2)))
 
     def _sample_of_nodes(self, logits: Tensor) -> Tensor | None:
         """Rows of a sample of the nodes, (..., count); None if all nodes are used."""
@@ -273,6 +322,23 @@ class Codes:
         counts = usable_counts(codes, target, self.shape.codes)
         best = counts.amax(dim=-1).sum(dim=-1) / counts.sum(dim=(-2, -1))
         return rule_accuracy(codes, target, target.val, self.shape.codes), best
+
+
+class _Draw:
+    """Draws for each round a batch of nodes, whose `y` are their numbers, and of links if these are the utility."""
+
+    def __init__(self, utility: LearnedTarget, graph: SampledGraph, seed: int) -> None:
+        size, self._links = graph.batch_size, utility.links.cpu() if isinstance(utility, Links) else None
+        self._of_nodes = Shuffled(graph.num_nodes, size, seed, "nodes")
+        self._of_links = Shuffled(utility.num_examples, size, seed, "links")
+
+    def __call__(self, number: int) -> list[Examples]:
+        nodes = self._of_nodes.at(number)
+        examples: list[Examples] = [ListedExamples(nodes, nodes)]
+        if self._links is not None:
+            links = self._links[:, self._of_links.at(number)]
+            examples.append(ListedExamples(links, torch.ones_like(links[0])))
+        return examples
 
 
 def _drawn(classes: NodeClasses, predicted: Tensor, seeds: Sequence[int]) -> Tensor:

@@ -48,8 +48,10 @@ from graphveil.training.information import (
     link_information,
     link_information_beyond,
 )
+from graphveil.training.inputs import FeatureRows
 from graphveil.training.players import Player, Streams
 from graphveil.training.replay import recorded
+from graphveil.training.sampled import Shuffled
 
 FOLDS = 3
 STUDENT_STEPS = 150
@@ -68,7 +70,7 @@ class Lesson:
     Args:
         p: The encoder's calibrated probabilities, (n, C).
         y: Known classes, (n,), -1 where unknown.
-        x: Features, (n, in_channels).
+        x: Features, (n, in_channels); `FeatureRows` to train students by mini-batches.
         in_channels: The number of features.
         structural: Whether x holds `degree_features`. Students would learn links from these, so only the channel is
             used for the nodes of this graph.
@@ -80,11 +82,12 @@ class Lesson:
         hub_share: The share of nodes, those with the most links, whose codes are typical of their classes.
         channels: The width of a student.
         seed: The seed of the run.
+        batch_size: The number of nodes in a mini-batch; used with `FeatureRows` only.
     """
 
     p: Tensor
     y: Tensor
-    x: Features
+    x: Features | FeatureRows
     in_channels: int
     structural: bool
     secrets: Sequence[Tensor]
@@ -95,6 +98,7 @@ class Lesson:
     hub_share: float
     channels: int
     seed: int
+    batch_size: int | None = None
 
 
 class Taught:
@@ -296,25 +300,42 @@ def _train_student(lesson: Lesson, nodes: Tensor, *names: str | int) -> Student:
     streams = Streams([lesson.seed], STUDENT_STEPS, p.device)
     player = Player("/".join(("student", *map(str, names))), student, streams, lr=0.01, clip=5.0, weight_decay=5e-4)
 
-    def step() -> None:
+    def step(x: Features, rows: Tensor, p: Tensor, secrets: Sequence[Tensor]) -> None:
         log_q = student(x).log_softmax(dim=-1)
-        loss = -(p[nodes] * log_q[nodes]).sum(dim=-1).mean()
-        for shares in lesson.secrets:
+        loss = -(p * log_q[rows]).sum(dim=-1).mean()
+        for shares in secrets:
             loss = loss + lesson.weight * class_information(class_table(log_q.exp(), shares))
         loss.backward()
         player.step()
 
-    once = recorded(step, p.device)
+    def step_on_all() -> None:
+        assert not isinstance(x, FeatureRows)
+        step(x, nodes, p[nodes], lesson.secrets)
+
+    once = recorded(step_on_all, p.device)
+    order = Shuffled(len(nodes), lesson.batch_size or len(nodes), lesson.seed, "/".join(("student", *map(str, names))))
     for number in range(STUDENT_STEPS):
         streams.clock.fill_(number)
-        once()
+        if isinstance(x, FeatureRows):
+            some = nodes[order.at(number).to(nodes.device)]
+            rows = torch.arange(len(some), device=p.device)
+            step(x[some.cpu()].to(p.device), rows, p[some], [shares[some] for shares in lesson.secrets])
+        else:
+            once()
     return student.eval()
 
 
-def _predict(student: Student, x: Features) -> Tensor:
+def student_logits(student: Student, x: Features | FeatureRows, device: torch.device) -> Tensor:
+    """Return the logits of every node, (n, C), from features on a device or, in blocks, from `FeatureRows`."""
     with torch.no_grad():
-        probabilities: Tensor = student(x).softmax(dim=-1)
-    return probabilities
+        if isinstance(x, FeatureRows):
+            return torch.cat([student(part.to(device)) for part in x.blocks()])
+        logits: Tensor = student(x)
+    return logits
+
+
+def _predict(student: Student, x: Features | FeatureRows) -> Tensor:
+    return student_logits(student, x, student.first.weight.device).softmax(dim=-1)
 
 
 def _adjacency(links: Tensor, num_nodes: int) -> SparseMatrix:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,10 +13,11 @@ from torch_geometric.data import Data
 from graphveil import kernels
 from graphveil.data import Split
 from graphveil.data.degree_features import degree_features, is_structural
-from graphveil.data.graph import both_directions, undirected_pairs
+from graphveil.data.graph import ROWS_AT_ONCE, both_directions, undirected_pairs
 from graphveil.errors import GraphveilError, first_line
 from graphveil.models import Adjacency, SparseMatrix
-from graphveil.models.layers import Features
+from graphveil.models.layers import AnyFeatures, Features
+from graphveil.models.sparse import Pattern
 
 SCALINGS = ("none", "sum", "length")
 """A row of features is not changed, is divided by its sum, or is scaled to the Euclidean length `LENGTH`."""
@@ -44,17 +46,67 @@ def features(graph: Data, splits: Sequence[Split], scaling: str, device: torch.d
         return (of_runs[0] if len(of_runs) == 1 else torch.stack(of_runs)).to(device)
     runs = max(1, len(splits))
     x: Tensor = graph.x.float()
-    p, length = (2, LENGTH) if scaling == "length" else (1, 1.0)
     if x.layout == torch.sparse_csr:
-        matrix = SparseMatrix.from_csr(x).to(device)
-        if scaling != "none":
-            matrix = matrix.row_normalized(p)
-            matrix = matrix.with_values(length * matrix.values)
-        return matrix.repeated(runs)
-    x = x.to(device)
-    if scaling != "none":
-        x = length * F.normalize(x, p=p, dim=1)
-    return x if runs == 1 else x.expand(runs, -1, -1)
+        return _scaled(SparseMatrix.from_csr(x).to(device), scaling).repeated(runs)
+    dense = _scaled(x.to(device), scaling)
+    return dense if runs == 1 else dense.expand(runs, -1, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureRows:
+    """Features of which only some rows are read at a time, such as those that are mapped from a file.
+
+    Args:
+        x: (num_nodes, channels), dense or CSR.
+        scaling: One of `SCALINGS`.
+    """
+
+    x: Tensor
+    scaling: str
+
+    @classmethod
+    def of(cls, graph: Data, splits: Sequence[Split], scaling: str) -> "FeatureRows":
+        """Return the features of a graph; see `features`."""
+        if not is_structural(graph):
+            return cls(graph.x, scaling)
+        x = features(graph, splits, scaling, torch.device("cpu"))
+        assert isinstance(x, Tensor)
+        return cls(x, "none")
+
+    def __getitem__(self, nodes: Tensor | slice) -> Features:
+        """Return rows, (nodes, channels) float32, scaled."""
+        if self.x.layout == torch.sparse_csr:
+            return _scaled(_rows_of_csr(self.x, nodes), self.scaling)
+        rows = self.x[nodes] if isinstance(nodes, slice) else self.x.index_select(0, nodes)
+        return _scaled(rows.float(), self.scaling)
+
+    def blocks(self) -> Iterator[Features]:
+        """Return all rows, in blocks of at most `ROWS_AT_ONCE`."""
+        count = self.x.size(0)
+        return (self[slice(start, min(start + ROWS_AT_ONCE, count))] for start in range(0, count, ROWS_AT_ONCE))
+
+
+def _scaled(x: AnyFeatures, scaling: str) -> AnyFeatures:
+    """Scale each row."""
+    if scaling == "none":
+        return x
+    p, length = (2, LENGTH) if scaling == "length" else (1, 1.0)
+    if isinstance(x, SparseMatrix):
+        matrix = x.row_normalized(p)
+        return matrix.with_values(length * matrix.values)
+    return length * F.normalize(x, p=p, dim=1)
+
+
+def _rows_of_csr(x: Tensor, nodes: Tensor | slice) -> SparseMatrix:
+    start, col, values = x.crow_indices(), x.col_indices(), x.values()
+    if isinstance(nodes, slice):
+        nodes = torch.arange(nodes.start, nodes.stop)
+    first, count = start[nodes], start[nodes + 1] - start[nodes]
+    crow = F.pad(count.cumsum(0), (1, 0))
+    row = torch.repeat_interleave(torch.arange(len(nodes)), count)
+    place = first[row] + torch.arange(len(row)) - crow[row]
+    pattern = Pattern.from_rows(row, col[place], (len(nodes), x.size(1)))
+    return SparseMatrix(pattern, values[place].float())
 
 
 def applicable_scaling(scaling: str, graph: Data) -> str:

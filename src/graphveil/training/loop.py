@@ -21,14 +21,14 @@ import torch
 from torch import Tensor, nn
 
 from graphveil.errors import DivergedError
-from graphveil.models.layers import Features
-from graphveil.models.sparse import Adjacency
 from graphveil.models.stack import load_parts
+from graphveil.training.graphs import WholeGraph
 from graphveil.training.history import Record, Round, SecretMetrics
 from graphveil.training.memory import keep_freed_memory
 from graphveil.training.players import Player, Streams
 from graphveil.training.recipes import Recipe
 from graphveil.training.replay import recorded
+from graphveil.training.sampled import SampledGraph
 from graphveil.training.targets import LearnedTarget, chance_level
 
 
@@ -37,15 +37,13 @@ class Problem:
     """What is trained.
 
     Args:
-        x: Features, (..., num_nodes, channels).
-        adjacency: The links that messages pass along.
+        graph: The graph, as a whole or by mini-batches.
         utility: The target to keep.
         secrets: The targets to hide.
         tradeoff: lambda in [0, 1], () or (runs,); 1 is the unprotected encoder.
     """
 
-    x: Features
-    adjacency: Adjacency
+    graph: WholeGraph | SampledGraph
     utility: LearnedTarget
     secrets: Sequence[LearnedTarget]
     tradeoff: Tensor
@@ -134,7 +132,8 @@ class Training:
 
         device = method.streams.clock.device
         self._all_batched = all(player.is_batched for player in method.players)
-        self._do_round = recorded(self._one_round, device) if self._all_batched else self._one_round
+        same_shapes = self._all_batched and isinstance(method.problem.graph, WholeGraph)
+        self._do_round = recorded(self._one_round, device) if same_shapes else self._one_round
         logged = 1 + len(method.problem.secrets) + len(method.players)
         self._log = torch.full((recipe.rounds, logged, len(self.records)), torch.nan, device=device)
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from graphveil.models.layers import Dropout
+from graphveil.models.layers import Dropout, Features
+from graphveil.models.sparse import Adjacency
 from graphveil.models.stack import is_batched
 from graphveil.randomness import Noise, stream
 
@@ -75,7 +76,7 @@ class Player:
         return norm
 
 
-def embed(encoder: nn.Module, x: object, adjacency: object) -> Tensor:
+def embed(encoder: nn.Module, x: Features, adjacency: Adjacency) -> Tensor:
     """Return z of an encoder, without gradients and without dropout."""
     encoder.eval()
     with torch.no_grad():

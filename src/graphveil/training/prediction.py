@@ -19,7 +19,16 @@ from graphveil.training.loop import Problem, Training
 from graphveil.training.objectives import ADVERSARIAL, cross_entropy
 from graphveil.training.players import Streams
 from graphveil.training.recipes import Recipe
-from graphveil.training.targets import Examples, LearnedTarget, Links, ListedExamples, NodeClasses, Rows, log_probs
+from graphveil.training.targets import (
+    Examples,
+    LearnedTarget,
+    Links,
+    ListedExamples,
+    NodeClasses,
+    Rows,
+    log_probs,
+    some_of,
+)
 
 CLASSIFIER = Recipe(
     rounds=120,
@@ -52,9 +61,18 @@ class HeldOutFifth:
         self.val = self.test = _chosen(known, order[..., :held])
         self._train = _chosen(known, order[..., held:] if count > held else order)
 
+    @property
+    def num_examples(self) -> int:
+        """The number of training examples of a run."""
+        return self._train.y.size(-1)
+
     def train(self, noise: Noise) -> Examples:  # noqa: ARG002 - the same nodes in every round
         """Return four fifths of the examples."""
         return self._train
+
+    def batch(self, places: Tensor, random: torch.Generator) -> Examples:  # noqa: ARG002 - nothing is drawn
+        """Return some of them."""
+        return some_of(self._train, places)
 
     def log_probabilities(self, head: nn.Module, rows: Rows) -> Tensor:
         """Return log q(class | z) of each example, (..., n, classes)."""
@@ -90,7 +108,7 @@ def predict(problem: Problem, target: NodeClasses, in_channels: int, seeds: list
     device = problem.tradeoff.device
     built = [_built(seed, recipe, in_channels, target.num_classes) for seed in seeds]
     modules = {part: stack([of_run[part] for of_run in built]).to(device) for part in built[0]}
-    plain = Problem(problem.x, problem.adjacency, held, [], torch.ones_like(problem.tradeoff))
+    plain = Problem(problem.graph, held, [], torch.ones_like(problem.tradeoff))
     streams = Streams(seeds, recipe.rounds, device)
     method = Adversarial(plain, modules, ADVERSARIAL["club"], recipe, 0, streams)
     training = Training(method, recipe)

@@ -61,6 +61,10 @@ class ListedExamples:
     index: Tensor
     y: Tensor
 
+    def to(self, device: torch.device) -> "ListedExamples":
+        """Return the examples on another device."""
+        return ListedExamples(self.index.to(device), self.y.to(device))
+
 
 @dataclass(frozen=True, eq=False)
 class PairExamples:
@@ -125,8 +129,20 @@ class LearnedTarget(Protocol):
     val: Examples
     test: Examples
 
+    @property
+    def num_examples(self) -> int:
+        """The number of training examples of a run; of links, without non-links."""
+
     def train(self, noise: Noise) -> Examples:
         """Return the training examples of one round."""
+
+    def batch(self, places: Tensor, random: torch.Generator) -> ListedExamples:
+        """Return some of the training examples of a single run, on the CPU; of links, with as many fresh non-links.
+
+        Args:
+            places: Which ones, (n,).
+            random: The random numbers.
+        """
 
     def log_probabilities(self, head: nn.Module, rows: Rows) -> Tensor:
         """Return log q(class | z) of each example, (..., n, classes)."""
@@ -165,6 +181,15 @@ class Links:
         self.prior = torch.full((2,), 0.5, device=device)
         self.val = self._examples(pairs("val_links"), pairs("val_nonlinks"))
         self.test = self._examples(pairs("test_links"), pairs("test_nonlinks"))
+
+    @property
+    def num_examples(self) -> int:
+        return self.links.size(-1)
+
+    def batch(self, places: Tensor, random: torch.Generator) -> ListedExamples:
+        rank = torch.randint(self._free, (len(places),), generator=random).sort().values
+        pairs = [self.links[:, places.to(self.links.device)].cpu(), nth_free(rank, self._before.cpu())]
+        return ListedExamples(torch.cat(pairs, dim=1), (torch.arange(2 * len(places)) < len(places)).long())
 
     def train(self, noise: Noise) -> PairExamples:
         rank = noise.ascending_integers(self._free, self.links.size(-1))
@@ -256,8 +281,15 @@ class NodeClasses:
         if self.num_classes < 2 or bool(((self.prior > 0).sum(dim=-1) < 2).any()):
             raise GraphveilError(f"{name!r} has only one class among the training nodes: a target needs at least two.")
 
+    @property
+    def num_examples(self) -> int:
+        return self.train_examples.y.size(-1)
+
     def train(self, noise: Noise) -> Examples:  # noqa: ARG002 - the same nodes in every round
         return self.train_examples
+
+    def batch(self, places: Tensor, random: torch.Generator) -> ListedExamples:  # noqa: ARG002 - nothing is drawn
+        return some_of(self.train_examples, places)
 
     def log_probabilities(self, head: nn.Module, rows: Rows) -> Tensor:
         return F.log_softmax(head(*rows.gathered), dim=-1)
@@ -297,6 +329,12 @@ def class_secret(
 ) -> NodeClasses:
     """Return a class to hide."""
     return NodeClasses(name, graph, splits, lambda split: split.defender_nodes(knows), device)
+
+
+def some_of(examples: Examples, places: Tensor) -> ListedExamples:
+    """Return some of the examples of a single run, on the CPU."""
+    places = places.to(examples.y.device)
+    return ListedExamples(examples.index[places].cpu(), examples.y[places].cpu())
 
 
 def evaluate(learned: LearnedTarget, head: nn.Module, z: Tensor, examples: Examples) -> Tensor:

@@ -25,7 +25,8 @@ from graphveil.target import without_links
 from graphveil.training.book import make_book
 from graphveil.training.counts import allowed_gain, hidden_counts
 from graphveil.training.distil import Lesson, teach
-from graphveil.training.inputs import adjacency, features, pick_device
+from graphveil.training.graphs import graph_of, rows_of
+from graphveil.training.inputs import pick_device
 from graphveil.training.loop import Problem
 from graphveil.training.prediction import calibration, secret_classes
 from graphveil.training.targets import class_secret, class_utility, utility_target
@@ -75,7 +76,7 @@ def add_distilled_books(veils: Sequence["Veil"], graph: Data, split: Split, prob
     lesson = Lesson(
         p=(logits / calibration(logits[utility.val.index], utility.val.y)).softmax(dim=-1),
         y=y,
-        x=features(graph, [split], first.scaling_, device),
+        x=rows_of(graph, [split], first.scaling_, first.recipe, device),
         in_channels=first.in_channels_,
         structural=is_structural(graph),
         secrets=_other_secrets(first, graph, split),
@@ -86,6 +87,7 @@ def add_distilled_books(veils: Sequence["Veil"], graph: Data, split: Split, prob
         hub_share=first.recipe.hub_share,
         channels=first.recipe.student_channels,
         seed=first.seed,
+        batch_size=first.recipe.batch_size,
     )
     uniform = uniform_by_name(_key(first), node_ids(graph).cast(pa.string()).to_pylist()).to(device)
     links = split.message_pairs.to(device)
@@ -117,8 +119,7 @@ def _other_secrets(veil: "Veil", graph: Data, split: Split) -> list[Tensor]:
     """The classes, known or predicted, of the secrets beside the links, (num_nodes, classes) each."""
     device = pick_device(veil.device)
     problem = Problem(
-        x=features(graph, [split], veil.scaling_, device),
-        adjacency=adjacency(graph, [split], device),
+        graph=graph_of(graph, [split], veil.scaling_, veil.recipe, device),
         utility=utility_target(veil.utility, graph, [split], device),
         secrets=[
             class_secret(name, graph, [split], veil.adversary.knows, device) for name in without_links(veil.secrets)

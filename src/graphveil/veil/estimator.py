@@ -33,10 +33,13 @@ from graphveil.models.build import Spec, spec_name
 from graphveil.models.codes import CodeBook, CodeShape, hard_codes
 from graphveil.models.grid import Grid
 from graphveil.models.stack import load_parts
+from graphveil.models.student import Student
 from graphveil.progress import show_rounds
 from graphveil.target import LINKS
+from graphveil.training.distil import student_logits
+from graphveil.training.graphs import graph_of, rows_of
 from graphveil.training.history import Round
-from graphveil.training.inputs import adjacency, features, pick_device, repeatable, suitable_loops
+from graphveil.training.inputs import pick_device, repeatable, suitable_loops
 from graphveil.training.loop import Training
 from graphveil.training.objectives import CODES, OBJECTIVES
 from graphveil.training.recipes import Adversary, Recipe, default_recipe
@@ -59,7 +62,7 @@ class Veil(Params):
     Args:
         utility: "links", "labels" or the name of a node attribute.
         secret: the same for the target to hide, or several names.
-        encoder: "gcn", "gat", "hgcn", "package.module:Class", a class or an instance.
+        encoder: "gcn", "gat", "sage", "hgcn", "package.module:Class", a class or an instance.
         tradeoff: lambda: 1 only keeps the utility, 0 only hides the secret; the paper's default is 0.5.
         objective: how the secret is hidden: "codes", "club", "entropy", "minimax" or "published".
         adversary: capacity, steps and knowledge of the joint adversary. Under "codes", which has no adversary, its
@@ -194,9 +197,9 @@ class Veil(Params):
         device = pick_device(self.device)
         encoder = self.modules_["encoder"].to(device).eval()
         splits = [] if split is None else [split]
-        x = features(graph, splits, self.scaling_, device)
-        with torch.no_grad(), self.repeatable(), suitable_loops(graph):
-            z: Tensor = encoder(x, adjacency(graph, splits, device))
+        with self.repeatable(), suitable_loops(graph):
+            z = graph_of(graph, splits, self.scaling_, self.recipe, device).embed(encoder)
+        encoder.eval()
         return z.cpu()
 
     def codes(self, graph: Data, split: Split | None = None) -> Tensor:
@@ -244,6 +247,8 @@ class Veil(Params):
         recipe = self.recipe
         if self.objective == CODES:
             recipe = default_recipe(self.utility, self.encoder, "club")
+            if self.recipe.batch_size is not None:
+                recipe = recipe.by_batches(self.recipe.batch_size).but(fanout=self.recipe.fanout)
         return Veil(
             self.utility,
             self.secrets,
@@ -382,8 +387,10 @@ class Veil(Params):
         if self.tradeoff == 1:
             logits: Tensor = self.modules_["utility"].cpu().eval()(self.encode(graph, split))
         else:
-            x = features(graph, [] if split is None else [split], self.scaling_, torch.device("cpu"))
-            logits = self.modules_["student"].cpu().eval()(x)
+            cpu, student = torch.device("cpu"), self.modules_["student"].cpu().eval()
+            assert isinstance(student, Student)
+            x = rows_of(graph, [] if split is None else [split], self.scaling_, self.recipe, cpu)
+            logits = student_logits(student, x, cpu)
         return logits.argmax(dim=-1)
 
     def _check_fits(self, graph: Data) -> None:

@@ -31,8 +31,9 @@ from graphveil.randomness import stream
 from graphveil.training.book import code_shape
 from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
 from graphveil.training.codes import Codes
+from graphveil.training.graphs import graph_of, in_batches
 from graphveil.training.history import Round, numbered
-from graphveil.training.inputs import adjacency, applicable_scaling, features, pick_device, suitable_loops
+from graphveil.training.inputs import applicable_scaling, pick_device, suitable_loops
 from graphveil.training.loop import Problem, Training
 from graphveil.training.objectives import CODES
 from graphveil.training.players import Streams
@@ -125,8 +126,7 @@ class Fitting:
         built = [build_modules(veil) for veil in veils]
         modules = {part: stack([own[part] for own in built]).to(device) for part in built[0]}
         problem = Problem(
-            x=features(graph, splits, first.scaling_, device),
-            adjacency=adjacency(graph, splits, device),
+            graph=graph_of(graph, splits, first.scaling_, first.recipe, device),
             utility=utility,
             secrets=secrets,
             tradeoff=torch.tensor([veil.tradeoff for veil in veils], dtype=torch.float64, device=device).squeeze(),
@@ -246,10 +246,15 @@ def _sharing(veils: Sequence["Veil"], splits: Sequence[Split]) -> list[list[int]
 def _runs(veil: "Veil", graph: Data) -> list["Veil"]:
     """The veil and, where links are hidden, its other teachers, which start from other weights.
 
-    Custom modules have a single teacher.
+    Custom modules have a single teacher, and so have mini-batches.
     """
     built_in = veil.encoder in list(ENCODERS) and veil.recipe.head in list(NODE_HEADS)
-    several = veil.distils and built_in and graph.edge_index.size(1) <= 2 * MOST_TAUGHT_LINKS
+    several = (
+        veil.distils
+        and built_in
+        and not in_batches(veil.recipe, graph)
+        and graph.edge_index.size(1) <= 2 * MOST_TAUGHT_LINKS
+    )
     others = [copy.copy(veil) for _ in range(veil.recipe.teachers - 1 if several else 0)]
     for number, other in enumerate(others):
         other.seed = stream(veil.seed, "teacher", number) % 2**31
@@ -279,6 +284,8 @@ def _batches(veils: Sequence["Veil"], graph: Data, splits: Sequence[Split]) -> l
     if not veils:
         return []
     first = veils[0]
+    if in_batches(first.recipe, graph):
+        return [[number] for number in range(len(veils))]
     parts = ("utility", *(numbered("adversary", number) for number in range(len(first.secrets))))
     first.in_channels_, first.classes_ = graph.x.size(1), dict.fromkeys(parts, 2)
     first.code_shape_ = CodeShape(2, 2)  # any shape: only whether the modules can be stacked is of interest

@@ -10,6 +10,7 @@ from graphveil.errors import GraphveilError
 from graphveil.models import ENCODERS, LINK_HEADS, NODE_HEADS, build_encoder, build_head
 from graphveil.models.build import Spec, spec_name
 from graphveil.models.codes import CodeEncoder, PairTable
+from graphveil.models.layered import Layered
 from graphveil.models.student import Student
 from graphveil.randomness import global_stream
 from graphveil.target import Target
@@ -19,8 +20,9 @@ from graphveil.training.codes import Codes
 from graphveil.training.history import numbered
 from graphveil.training.loop import Method, Problem
 from graphveil.training.objectives import ADVERSARIAL
-from graphveil.training.players import Streams, embed
+from graphveil.training.players import Streams
 from graphveil.training.prediction import secret_classes, utility_classes
+from graphveil.training.sampled import SampledGraph
 
 if TYPE_CHECKING:
     from graphveil.veil.estimator import Veil
@@ -67,9 +69,16 @@ def out_channels(veil: "Veil") -> int:
 
 
 def check_encoder(veil: "Veil", encoder: nn.Module, problem: Problem, num_nodes: int) -> None:
-    """Refuse an encoder whose output has another shape than (num_nodes, out_channels)."""
+    """Refuse an encoder whose output has another shape than (num_nodes, out_channels), or that cannot do batches."""
     inner = encoder.encoder if isinstance(encoder, CodeEncoder) else encoder
-    shape, expected = tuple(embed(inner, problem.x, problem.adjacency).shape)[-2:], (num_nodes, out_channels(veil))
+    if isinstance(problem.graph, SampledGraph):
+        if not isinstance(inner, Layered):
+            raise GraphveilError(
+                f"encoder {spec_name(veil.encoder)} cannot be trained with a batch_size: choose gcn, gat or sage, or"
+                " leave out batch_size."
+            )
+        return  # these have the shape that they are built with
+    shape, expected = tuple(problem.graph.embed(inner).shape)[-2:], (num_nodes, out_channels(veil))
     if shape != expected:
         raise GraphveilError(
             f"encoder {spec_name(veil.encoder)} gives embeddings of shape {shape} where {expected} was expected: set"

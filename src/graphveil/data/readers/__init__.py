@@ -16,10 +16,12 @@ from graphveil.data.origin import Encoding, ReadOptions, origin_of
 from graphveil.data.readers.arrays import read_arrays
 from graphveil.data.readers.assemble import Contents, assemble
 from graphveil.data.readers.find import PARQUET, TEXT, check_spreadsheet, find_nodes, find_tables, plain_suffix
+from graphveil.data.readers.mapped import with_mapped
 from graphveil.data.readers.npz import read_array_file
 from graphveil.data.readers.ogb import is_ogb, read_ogb
 from graphveil.data.readers.pyg import read_pyg, read_pyg_file
 from graphveil.data.readers.safe_open import brief, check_file, unreadable
+from graphveil.data.readers.stores import are_stores, read_stores
 from graphveil.data.readers.tables import read_tables
 from graphveil.data.readers.typed import is_table_object, memory_table
 from graphveil.errors import LONGEST, GraphveilError, shortened, unknown
@@ -37,8 +39,8 @@ def read_graph(
     Args:
         source: A table of links or a folder with one (CSV, TSV, Parquet), a GraphML, GEXF, GML, SciPy or PyG file, or
             an OGB folder; or a table of links in memory (a DataFrame of pandas or polars, a pyarrow Table, or any
-            object with `__arrow_c_stream__`), a NetworkX graph, a PyG `Data`, a SciPy matrix, an array of links, a
-            dictionary of arrays.
+            object with `__arrow_c_stream__`), a NetworkX graph, a PyG `Data`, PyG's `(FeatureStore, GraphStore)`, a
+            SciPy matrix, an array of links, a dictionary of arrays.
         reading: How to read it.
         encoding: The encoding of an earlier graph, to encode the columns in the same way.
         **options: Single fields of `ReadOptions`, which override those of `reading`. With a table of links in memory,
@@ -100,8 +102,8 @@ def _read(source: Any, reading: ReadOptions, nodes: Any) -> Contents:
         )
     if isinstance(source, str | Path):
         return _from_path(Path(source).expanduser(), reading)
-    if isinstance(source, BaseData):
-        return read_pyg(source, reading)
+    if isinstance(source, BaseData) or are_stores(source):  # a `Data` is a store, too
+        return (read_pyg if isinstance(source, BaseData) else read_stores)(source, reading)
     if type(source).__module__.partition(".")[0] == "networkx" or hasattr(source, "is_multigraph"):
         from graphveil.data.readers.networkx import read_networkx  # noqa: PLC0415 - slow to import
 
@@ -109,8 +111,8 @@ def _read(source: Any, reading: ReadOptions, nodes: Any) -> Contents:
     if isinstance(source, np.ndarray | Tensor | Mapping) or sp.issparse(source):
         return read_arrays(source, reading)
     raise GraphveilError(
-        f"a {type(source).__name__} is not a graph: give a path, a table, a PyG Data, a NetworkX graph, a SciPy matrix,"
-        " an array of links, or a dictionary with 'edge_index'."
+        f"a {type(source).__name__} is not a graph: give a path, a table, a PyG Data, PyG's stores, a NetworkX graph,"
+        " a SciPy matrix, an array of links, or a dictionary with 'edge_index'."
     )
 
 
@@ -138,7 +140,7 @@ def _from_folder(folder: Path, reading: ReadOptions) -> Contents:
         links, nodes = find_tables(folder, reading.nodes)
     except OSError as error:
         raise unreadable(folder, error) from error
-    return read_tables(links, nodes, reading)
+    return with_mapped(read_tables(links, nodes, reading), folder, reading)
 
 
 def _read_table_file(path: Path, reading: ReadOptions) -> Contents:

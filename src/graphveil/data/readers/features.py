@@ -138,6 +138,8 @@ def stack_features(parts: Sequence[Matrix], rows: int) -> Tensor:
     width = sum(part.shape[1] for part in parts)
     if width > MAX_COLUMNS:
         raise GraphveilError(f"there are {width:,} features, and at most {MAX_COLUMNS:,} are supported: drop columns.")
+    if len(parts) == 1 and isinstance(parts[0], np.memmap):
+        return torch.from_numpy(parts[0])  # never a copy
     filled = sum(part.nnz if sp.issparse(part) else np.count_nonzero(part) for part in parts)
     fits = 4 * rows * width <= MAX_BYTES
     if not fits and 12 * filled > MAX_BYTES:

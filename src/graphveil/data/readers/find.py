@@ -7,6 +7,8 @@ from graphveil.errors import GraphveilError
 
 TEXT = (".csv", ".tsv", ".txt", ".tab", ".edges", ".edgelist", ".el")
 PARQUET = (".parquet", ".pq")
+MAPPED = ("features.npy", "features.parquet")
+"""Files of features, which are mapped; see `graphveil.data.readers.mapped`."""
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 LINK_FILES = ("edges", "edge", "links", "link", "edgelist", "relations", "relationships")
 NODE_FILES = ("nodes", "node", "vertices", "vertex", "people", "persons", "users", "members")
@@ -22,7 +24,11 @@ def find_tables(folder: Path, nodes: str | None = None) -> tuple[Path, Path | No
         folder: The folder.
         nodes: The path of the table of nodes; None searches for it.
     """
-    files = sorted(file for file in folder.iterdir() if (is_table(file) or is_spreadsheet(file)) and not _is_text(file))
+    files = sorted(
+        file
+        for file in folder.iterdir()
+        if (is_table(file) or is_spreadsheet(file)) and not _is_text(file) and file.name not in MAPPED
+    )
     kinds = {file: _kind(file)[0] if is_table(file) else "" for file in files}
     links = [file for file, kind in kinds.items() if kind == "links"]
     found = [file for file, kind in kinds.items() if kind == "nodes"]

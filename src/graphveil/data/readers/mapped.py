@@ -1,0 +1,114 @@
+"""Features in a file of their own beside the tables, which are mapped and not read into memory.
+
+`features.npy` is mapped as it is. `features.parquet` is first copied batch by batch into a temporary file of the same
+form, since Parquet is compressed. Row i belongs to the i-th node: to row i of the table of nodes or, without one, to
+the node with the number i.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from graphveil.data.origin import ReadOptions
+from graphveil.data.readers.assemble import LABEL_NAMES, Contents
+from graphveil.data.readers.find import MAPPED
+from graphveil.data.readers.safe_open import MAX_COLUMNS, brief, unreadable
+from graphveil.data.sentences import list_names
+from graphveil.errors import GraphveilError
+
+ROWS_AT_ONCE = 2**16
+
+
+def with_mapped(contents: Contents, folder: Path, reading: ReadOptions) -> Contents:
+    """Return what a reader found in a folder, with the features of the mapped file if the folder has one.
+
+    Other columns are then targets or not read, since a feature more would mean a copy of all.
+    """
+    files = [folder / name for name in MAPPED if (folder / name).exists() and (folder / name) != _given(reading)]
+    if not files:
+        return contents
+    if len(files) > 1:
+        raise GraphveilError(f"{folder} holds {list_names(MAPPED)}: remove one of them.")
+    matrix = map_features(files[0])
+    if len(matrix) != len(contents.ids):
+        raise GraphveilError(
+            f"{files[0]} has {len(matrix):,} rows, and the graph has {len(contents.ids):,} nodes: give one row for each"
+            " node, in the order of the table of nodes."
+        )
+    targets = {*reading.attributes, reading.label}
+    kept = {name: column for name, column in contents.columns.items() if name in targets or name.lower() in LABEL_NAMES}
+    note = f"Features are the {matrix.shape[1]:,} columns of {files[0].name}, which is mapped and not read into memory."
+    unread = [*contents.unread, *(name for name in contents.columns if name not in kept)]
+    return replace(contents, columns=kept, matrix=matrix, unread=unread, notes=[*contents.notes, note])
+
+
+def map_features(file: Path) -> NDArray[np.generic]:
+    """Return the features in a file, (rows, columns) of numbers, which are read when they are used."""
+    try:
+        if not file.is_file():
+            raise GraphveilError(f"{file} is not a regular file: save the features as a file.")
+        matrix = _from_parquet(file) if file.suffix == ".parquet" else _mapped(file)
+    except OSError as error:
+        raise unreadable(file, error) from error
+    except (ValueError, pa.ArrowException, SyntaxError) as error:
+        raise GraphveilError(f"{file} cannot be read as features ({brief(error)}): save it again.") from error
+    if matrix.ndim != 2 or matrix.dtype.kind not in "iuf" or not matrix.dtype.isnative or not matrix.flags.c_contiguous:
+        raise GraphveilError(
+            f"{file} has shape {matrix.shape} and type {matrix.dtype}: expected numbers in C order, one row for"
+            " each node."
+        )
+    if not 0 < matrix.shape[1] <= MAX_COLUMNS:
+        raise GraphveilError(f"{file} has {matrix.shape[1]:,} columns: expected 1 to {MAX_COLUMNS:,}.")
+    return matrix
+
+
+def _given(reading: ReadOptions) -> Path | None:
+    """The table of nodes, which may have the name of a file of features."""
+    return None if reading.nodes is None else Path(reading.nodes).expanduser()
+
+
+def _mapped(file: Path) -> NDArray[np.generic]:
+    matrix: NDArray[np.generic] = np.load(file, mmap_mode="c", allow_pickle=False)
+    return matrix
+
+
+def _from_parquet(file: Path) -> NDArray[np.generic]:
+    """Copy a table of numbers, or of one column of lists, into a temporary file that ends with the process."""
+    table = pq.ParquetFile(file)
+    rows, place = table.metadata.num_rows, 0
+    matrix: NDArray[np.float32] | None = None
+    with tempfile.TemporaryFile(suffix=".features") as temporary:
+        for batch in table.iter_batches(ROWS_AT_ONCE):
+            part = _numbers(batch.columns, file)
+            if matrix is None:
+                matrix = np.memmap(temporary, np.float32, "w+", shape=(rows, part.shape[1]))
+            matrix[place : place + len(part)] = part
+            place += len(part)
+    if matrix is None:
+        raise GraphveilError(f"{file} has no rows: expected one for each node.")
+    return matrix
+
+
+def _numbers(columns: Sequence[pa.Array], file: Path) -> NDArray[np.float32]:
+    kinds = [column.type for column in columns]
+    if len(columns) == 1 and pa.types.is_fixed_size_list(kinds[0]) and not columns[0].null_count:
+        values, width = columns[0].flatten(), kinds[0].list_size
+        kinds, columns = [values.type], [values]
+    else:
+        width = len(columns)
+    if not all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
+        raise GraphveilError(
+            f"{file} has columns of {', '.join(sorted({str(kind) for kind in kinds})[:5])}: expected numbers, or one"
+            " column of lists of a fixed size."
+        )
+    if any(column.null_count for column in columns):
+        raise GraphveilError(f"{file} has missing values: fill them first.")
+    parts = [pc.cast(column, pa.float32(), safe=False).to_numpy(zero_copy_only=False) for column in columns]
+    return parts[0].reshape(-1, width) if len(parts) == 1 else np.stack(parts, axis=1)

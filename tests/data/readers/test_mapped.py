@@ -1,0 +1,128 @@
+"""Features in a file of their own are mapped, belong to the nodes in order, and are refused in one sentence."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from numpy.typing import NDArray
+
+import graphveil as gv
+from graphveil.data import digest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel which memory is mapped")
+
+X = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+
+def tables(folder: Path) -> Path:
+    (folder / "edges.csv").write_text("source,target\nb,a\nc,d\na,c\n")
+    (folder / "nodes.csv").write_text("id,gender,age,label\nb,f,31,x\na,m,20,y\nd,f,5,x\nc,m,77,y\n")
+    return folder
+
+
+def save(folder: Path, kind: str, x: NDArray[Any] = X) -> Path:
+    if kind == "npy":
+        np.save(folder / "features.npy", x)
+    elif kind == "lists":
+        column = pa.FixedSizeListArray.from_arrays(pa.array(x.ravel()), x.shape[1])
+        pq.write_table(pa.table({"x": column}), folder / "features.parquet", row_group_size=3)
+    else:
+        columns = {f"c{i}": x[:, i] for i in range(x.shape[1])}
+        pq.write_table(pa.table(columns), folder / "features.parquet", row_group_size=3)
+    return folder
+
+
+def is_mapped(x: torch.Tensor) -> bool:
+    """Whether a tensor is in the memory of a mapped file, by the kernel's own list."""
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
+        ends, _, _, _, inode, *name = line.split(maxsplit=5)
+        low, high = (int(end, 16) for end in ends.split("-"))
+        if low <= x.data_ptr() < high:
+            return inode != "0" and bool(name)
+    return False
+
+
+@pytest.mark.parametrize("kind", ["npy", "lists", "columns"])
+def test_rows_are_those_of_the_table_of_nodes_and_are_mapped(tmp_path: Path, kind: str) -> None:
+    graph = gv.read_graph(save(tables(tmp_path), kind), attributes=["gender"])
+    assert is_mapped(graph.x)
+    assert graph.x.equal(torch.from_numpy(X))
+    assert graph.gender.tolist() == [0, 1, 0, 1]
+    assert graph.y.tolist() == [0, 1, 0, 1]
+    assert graph.origin.ids.to_pylist() == ["b", "a", "d", "c"]
+    assert any("mapped and not read into memory" in note for note in graph.origin.notes)
+    in_memory = graph.clone()
+    in_memory.x = torch.from_numpy(X.copy())
+    assert not is_mapped(in_memory.x)
+    assert digest(in_memory) == digest(graph)
+
+
+def test_without_a_table_of_nodes_rows_are_those_of_the_sorted_ids(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("source,target\n1,0\n2,3\n0,2\n")
+    graph = gv.read_graph(save(tmp_path, "npy"))
+    assert is_mapped(graph.x)
+    assert graph.origin.ids.to_pylist() == [0, 1, 2, 3]
+
+
+def test_a_newer_graph_is_read_in_the_same_way(tmp_path: Path) -> None:
+    first = gv.read_graph(save(tables(tmp_path), "npy"), attributes=["gender"])
+    again = gv.read_graph(tmp_path, attributes=["gender"], encoding=first.origin.encoding)
+    assert again.x.equal(first.x)
+
+
+def test_any_kind_of_numbers_is_mapped_and_used(tmp_path: Path) -> None:
+    graph = gv.read_graph(save(tables(tmp_path), "npy", X.astype(np.float64)))
+    assert graph.x.dtype == torch.float64
+    assert is_mapped(graph.x)
+
+
+@pytest.mark.parametrize(
+    ("x", "says"),
+    [
+        (X[:3], "has 3 rows, and the graph has 4 nodes"),
+        (X.astype(str), "expected numbers in C order"),
+        (X.astype(">f4"), "expected numbers in C order"),
+        (X[:, 0], "expected numbers in C order"),
+        (np.asfortranarray(X), "in C order, one row"),
+        (X[:, :0], "has 0 columns"),
+        (np.full((4, 3), np.nan), "x holds NaN or infinite values"),
+        (np.array([[{}]] * 4, dtype=object), "cannot be read as features"),
+    ],
+)
+def test_other_arrays_are_refused(tmp_path: Path, x: NDArray[Any], says: str) -> None:
+    np.save(tables(tmp_path) / "features.npy", x)
+    with pytest.raises(gv.GraphveilError, match=says) as caught:
+        gv.read_graph(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [0, 40, 100, 130])
+@pytest.mark.parametrize("name", ["features.npy", "features.parquet"])
+def test_a_truncated_file_is_refused(tmp_path: Path, name: str, size: int) -> None:
+    file = save(tables(tmp_path), "npy" if name.endswith("npy") else "columns") / name
+    file.write_bytes(file.read_bytes()[:size])
+    with pytest.raises(gv.GraphveilError, match="cannot be read") as caught:
+        gv.read_graph(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_parquet_files_are_refused(tmp_path: Path) -> None:
+    for table, says in (
+        (pa.table({"a": ["x", "y", "z", "w"]}), "has columns of string: expected numbers"),
+        (pa.table({"a": [1.0, None, 2.0, 3.0]}), "has missing values"),
+        (pa.table({"a": pa.array([], pa.float32())}), "has no rows"),
+    ):
+        pq.write_table(table, tables(tmp_path) / "features.parquet")
+        with pytest.raises(gv.GraphveilError, match=says):
+            gv.read_graph(tmp_path)
+
+
+def test_two_files_of_features_are_refused(tmp_path: Path) -> None:
+    save(save(tables(tmp_path), "npy"), "columns")
+    with pytest.raises(gv.GraphveilError, match=r"holds 'features\.npy', 'features\.parquet': remove one of them"):
+        gv.read_graph(tmp_path)
