@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -129,6 +130,12 @@ def test_only_numbers_of_32_bits_on_a_cpu_are_for_the_loops() -> None:
     with kernels.reference(), kernels.reference():
         assert not kernels.usable(torch.zeros(1))
     assert kernels.usable(torch.zeros(1))
+
+
+def test_the_reference_of_one_thread_is_not_that_of_another() -> None:
+    with kernels.reference(), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(kernels.usable, torch.zeros(1)).result()
+        assert not kernels.usable(torch.zeros(1))
 
 
 def test_float64_keeps_its_precision() -> None:

@@ -61,7 +61,7 @@ def test_the_files_people_get(small: Data, small_split: gv.Split, quick: gv.Reci
     assert record["graph_digest"] == gv.data.digest(small)
     assert record["split_digest"] == small_split.digest()
     assert record["certificates"] == run.certificates == {"labels": None}, "every node has a row of its own"
-    assert set(record["versions"]) == {"graphveil", "torch", "torch_geometric", "numpy"}
+    assert set(record["versions"]) == {"graphveil", "torch", "torch_geometric", "numpy", "numba"}
 
 
 def test_codes_are_certified(small: Data, small_split: gv.Split, tmp_path: Path) -> None:

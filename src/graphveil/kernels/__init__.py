@@ -12,6 +12,7 @@ import importlib.util
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from functools import cache
 
 import torch
@@ -40,12 +41,12 @@ __all__ = [
 LARGE = 200_000
 """Links and features of a graph that is worth compiling loops. On Cora, with 60,000, loops saved one second of a whole
 training and took three to compile. The limit depends on the graph alone, so that the second run has the same bits."""
-_off = 0
+_uses_reference: ContextVar[bool] = ContextVar("uses_reference", default=False)  # two threads may train two graphs
 
 
 def usable(*tensors: Tensor) -> bool:
     """Return whether the loops can work on these tensors: on a CPU, and float32 or whole numbers."""
-    if _off or not is_installed():
+    if _uses_reference.get() or not is_installed():
         return False
     return all(x.is_cpu and x.dtype in (torch.float32, torch.int32, torch.int64) for x in tensors)
 
@@ -62,12 +63,11 @@ def suited_to(entries: int) -> AbstractContextManager[None]:
 @contextmanager
 def reference() -> Iterator[None]:
     """Use the reference instead of the loops inside, to compare both."""
-    global _off  # noqa: PLW0603 - one switch for the process
-    _off += 1
+    token = _uses_reference.set(True)
     try:
         yield
     finally:
-        _off -= 1
+        _uses_reference.reset(token)
 
 
 def __getattr__(name: str) -> "Any":
