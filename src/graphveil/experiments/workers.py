@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -164,7 +165,7 @@ class Pool:
             self._pool = get_reusable_executor(
                 max_workers=jobs, initializer=_watch, initargs=(os.getpid(),), env=environment
             )
-            future: Future[str | None] = self._pool.submit(work, self._folder)
+            future: Future[str | None] = self._pool.submit(partial(work, self._folder))
         return future
 
 
