@@ -34,11 +34,12 @@ CELLS = ("sweep", "reproduce")
 class AtOnce:
     """Workers without processes."""
 
-    def __init__(self, _: int, settle: Callable[[Any, str | None], None]) -> None:
-        self._settle = settle
+    def __init__(self, _: int, folder: Path, settle: Callable[[Any, str | None], None], ray: str | None) -> None:
+        assert ray is None, "no word of the tests is the address of a cluster"
+        self._folder, self._settle = folder, settle
 
-    def submit(self, cell: Any, work: Callable[[], str | None]) -> None:
-        self._settle(cell, work())
+    def submit(self, cell: Any, work: Callable[[Path], str | None]) -> None:
+        self._settle(cell, work(self._folder))
 
     def settle_done(self) -> None:
         pass
@@ -82,7 +83,7 @@ def attempt(base: Path, name: str, pick: random.Random, place: Path) -> Sequence
     os.chdir(here)
     quick_audit = partial(audit_run, attacks="quick", controls=False)
     for module, name_, stand_in in (
-        (reproduce, "Workers", AtOnce),
+        (reproduce, "workers", AtOnce),
         (catalog, "fetch", no_network),
         (tune, "Parallel", at_once),
         (tune, "audit_run", quick_audit),
