@@ -56,7 +56,7 @@ def test_ray_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize(
-    "address", ["", "here", "ray://head:10001", "head:", ":6379", "head:0", "head:70000", "head:x"]
+    "address", ["", "here", "ray://head:10001", "head:", ":6379", "head:0", "head:70000", "head:x", "x" * 999]
 )
 def test_addresses_have_one_form(address: str) -> None:
     with pytest.raises(GraphveilError, match=r"is no address: expected local, auto, or HOST:PORT") as error:
@@ -75,6 +75,14 @@ def test_a_cluster_that_does_not_answer(tmp_path: Path, graphveil: CommandLine) 
         assert done.returncode == 2
         assert f"no Ray cluster answers at {address}" in done.stderr.replace("\n", " ")
         assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("host", ["a\0b", ".....", "x" * 300])
+def test_a_name_that_no_machine_has(host: str) -> None:
+    with pytest.raises(GraphveilError, match="no Ray cluster answers at") as error:
+        check_address(f"{host}:6379")
+    assert len(str(error.value)) < 200
 
 
 def test_candidates_are_trained_on_cpus() -> None:

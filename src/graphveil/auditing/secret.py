@@ -4,8 +4,8 @@ A node secret is known for 20 nodes per class (*few*) or for all nodes outside t
 known for the training links. Attacks are tuned and compared on a validation part, and scored on the test part. The
 validation part of a node secret is by cross-validation over all known nodes. That of a link secret is the validation
 part of the split, because links that messages passed along can be easier to predict. Parts larger than the limits below
-are sampled, and the audit states it. The links of the graph are read in place, block by block, so that the memory of an
-audit does not grow with their number.
+are sampled, and the audit states it. For a link secret, the links of the graph are read in place, block by block, so
+that the memory of an audit does not grow with their number.
 """
 
 import math

@@ -20,7 +20,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 import graphveil
-from graphveil.errors import GraphveilError, first_line
+from graphveil.errors import GraphveilError, first_line, shortened
 from graphveil.files import is_alive, write_bytes
 from graphveil.interrupts import block_interrupts
 
@@ -180,13 +180,14 @@ def check_address(address: str | None) -> None:
     if address in (LOCAL, AUTO):
         return
     if not (host and "/" not in host and port.isdecimal() and 0 < int(port) < 2**16):
+        shown = shortened(address, 60)
         raise GraphveilError(
-            f"--ray {address!r} is no address: expected local, auto, or HOST:PORT of the head of a Ray cluster."
+            f"--ray {shown!r} is no address: expected local, auto, or HOST:PORT of the head of a Ray cluster."
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS).close()
-    except OSError as error:
-        raise _not_reachable(address) from error
+    except (OSError, ValueError) as error:  # a name that no machine can have is a ValueError
+        raise _not_reachable(shortened(address, 60)) from error
 
 
 def _refused(address: str) -> GraphveilError:

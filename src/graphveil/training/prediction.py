@@ -70,7 +70,7 @@ class HeldOutFifth:
         """Return four fifths of the examples."""
         return self._train
 
-    def batch(self, places: Tensor, random: torch.Generator) -> Examples:  # noqa: ARG002 - nothing is drawn
+    def batch(self, places: Tensor, random: torch.Generator) -> ListedExamples:  # noqa: ARG002 - nothing is drawn
         """Return some of them."""
         return some_of(self._train, places)
 
