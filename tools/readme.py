@@ -102,7 +102,6 @@ def headline(results: str) -> str:
     combinations = f"{count}" if count == other else f"{count} and {other}"
     largest, equal = labels[COMPACT["table2"].reference_column], links[COMPACT["table3"].reference_column]
     bound = labels["certificate"]
-    less = "less" if links["strongest attack"] < equal else "more"
     price = round(_price(links), 1)
     lost = f"{price:.1f} points of accuracy are lost" if price > 0 else "no accuracy is lost"
     numbers = (
@@ -112,8 +111,9 @@ def headline(results: str) -> str:
         f"**{_price(labels):.1f} points of AUC** is the price: link prediction falls from {labels['unprotected']:.1f}%"
         f" to {labels['protected']:.1f}%.",
         f"**Labels kept, links hidden: {lost}** ({links['unprotected']:.1f}% unprotected,"
-        f" {links['protected']:.1f}% protected). The link AUC is"
-        f" {links['strongest attack']:.1f}%, {less} than comparing the true labels for equality gives ({equal:.1f}%).",
+        f" {links['protected']:.1f}% protected). The"
+        f" strongest attack on links has an AUC of {links['strongest attack']:.1f}%; scoring pairs by whether their"
+        f" true labels are equal gives {equal:.1f}%.",
     )
     title = f"Means over {combinations} combinations of graph and encoder ([RESULTS.md](RESULTS.md)):"
     return "\n".join([title, "", *(textwrap.fill(f"- {number}", WIDTH, subsequent_indent="  ") for number in numbers)])

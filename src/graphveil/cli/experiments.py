@@ -45,7 +45,7 @@ Ray = Annotated[
     typer.Option(
         metavar="ADDRESS",
         help="Use a Ray cluster: HOST:PORT of its head, auto for the one that runs on this machine, or local for a new"
-        " one. Needs pip install 'graphveil[ray]'.",
+        " one. Needs pip install 'graphveil\\[ray]'.",
     ),
 ]
 
@@ -61,7 +61,7 @@ def reproduce(
         list[str] | None,
         typer.Option(
             help="unprotected, published, minimax, club, codes, matched (codes with link_weight=0.5), gap, gap-class or"
-            " rr; may be repeated."
+            " rr (see the docs of the results); may be repeated."
         ),
     ] = None,
     seeds: Annotated[

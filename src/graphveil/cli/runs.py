@@ -64,14 +64,14 @@ def protect(
     adversary_knows: Annotated[
         str,
         typer.Option(
-            help="Nodes whose secret training may use: few (the training nodes; 20 per class in the paper's split) or"
-            " all (except validation and test)."
+            help="Which secrets training may use: few (those of the training nodes; 20 per class in the paper's split)"
+            " or all (of all nodes except validation and test)."
         ),
     ] = "all",
     message_edges: Annotated[
         str | None,
         typer.Option(
-            help="Links that messages pass along: train or all (default: train if links are kept, otherwise all)."
+            help="Which links are used for message passing: train or all (default: train if links are kept, else all)."
         ),
     ] = None,
     split: Annotated[
@@ -103,8 +103,8 @@ def protect(
 
     Writes embeddings.parquet, model.safetensors, history.parquet and run.json.
 
-    Also writes trained_on.parquet and, if links are kept or hidden, trained_links.parquet, which `embed` never tests
-    on.
+    Also writes the nodes (trained_on.parquet) and, if links are kept or hidden, the links (trained_links.parquet) that
+    training used: `embed` excludes them from its tests.
 
     A run that was interrupted or killed continues with --resume, and gives the same result as an uninterrupted one.
     """

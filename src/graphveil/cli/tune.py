@@ -45,7 +45,7 @@ def tune(
     min_utility: Annotated[
         float | None,
         typer.Option(
-            min=0, max=1, help="Instead of --max-leak: the least leak with this accuracy or AUC, from 0 to 1."
+            min=0, max=1, help="Instead of --max-leak: find the least leak with at least this utility, from 0 to 1."
         ),
     ] = None,
     encoder: Annotated[
@@ -63,8 +63,9 @@ def tune(
     Trains codes with several encoders, trade-offs and seeds, and chooses on the validation part. The test part is used
     for the audit of the chosen run only, which is an ordinary run folder: OUT/chosen.
 
-    Writes tune.json and report.html, a page in which a slider moves along the most useful candidates at each leak. Both
-    state how many nodes of each class have each code: share them only with people who may see the secrets.
+    Writes tune.json and report.html, which has a slider over the candidates that no other one beats in both utility and
+    leak. Both files contain the number of nodes with each class and code: share them only with people who may see the
+    secrets.
 
     An interrupted search continues with the same command. Exit code 3 means that the limit was not met.
     """

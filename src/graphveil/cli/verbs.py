@@ -38,8 +38,8 @@ _COMMON = {
             typer.Option(
                 is_eager=True,
                 callback=apply_config,
-                help="A YAML file with options of this verb, such as `seed: 3`; those of the command line win."
-                " `protect` also accepts the run.json of an earlier run.",
+                help="A YAML file with options of this verb, such as `seed: 3`; those on the command line take"
+                " precedence. `protect` also accepts the run.json of an earlier run.",
                 rich_help_panel=PANEL,
             ),
         ],

@@ -4,8 +4,15 @@ Each loop has a reference in plain torch, which is used on a GPU, for other type
 where numba is missing or switched off (`NUMBA_DISABLE_JIT=1`). numba compiles a loop on its first use and stores it
 beside the source, or in the user's cache if that folder cannot be written.
 
-Each element of a result is written by one thread, in an order that does not depend on the number of threads. So the
-same seed gives the same bits with one thread and with many.
+Each element of a result is written by one thread, in an order that does not depend on the number of threads.
+
+- `noise`: coins and integers of the named streams, for `randomness`.
+- `sparse`: transposes, and non-links from their ranks, for `models.sparse` and `training.targets`.
+- `elements`: activations with dropout, and losses of logits, for `models.layers` and `models.pair_loss`.
+- `attention`: softmax over neighbours, for `models.sparse`.
+- `distances`: the loss of hyperbolic distances, for `models.pair_loss`.
+- `codes`: the outer product of groups of codes, for `models.codes`.
+- `compiling`: compiles loops and runs them on threads.
 """
 
 import importlib.util
