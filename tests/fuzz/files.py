@@ -354,6 +354,7 @@ def options(pick: random.Random) -> dict[str, Any]:
         "min_weight": lambda: pick.choice([0.0, 1e9, -1.0, float("nan"), float("inf")]),
         "loops": lambda: pick.choice(["drop", "refuse", "x"]),
         "duplicates": lambda: pick.choice(["drop", "refuse"]),
+        "bad_values": lambda: pick.choice(["missing", "refuse", "x"]),
         "text_encoding": lambda: pick.choice(
             ["latin-1", "utf-16", "utf-8", "rot13", "idna", "zip", "", "x" * 99, "a\x00b"]
         ),

@@ -134,6 +134,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "direction": ("either", "mutual"),
     "loops": ("drop", "refuse"),
     "duplicates": ("drop",),
+    "bad_values": ("missing", "refuse"),
     "nodes": ("nodes.csv",),
     "bins": ("age=3",),
     "features": ("score,age", "score"),

@@ -24,6 +24,7 @@ _CHOICES: Mapping[str, Sequence[str]] = {
     "direction": ("either", "mutual"),
     "loops": ("drop", "refuse"),
     "duplicates": ("drop", "refuse"),
+    "bad_values": ("missing", "refuse"),
 }
 
 
@@ -47,6 +48,7 @@ class ReadOptions:
         min_weight: Links of a lower weight are dropped.
         loops: "drop" self-loops, or "refuse" a graph that has any.
         duplicates: "drop" duplicate links, or "refuse" a graph that has any.
+        bad_values: A value that is no number, in a column of numbers, counts as "missing", or "refuse" the graph.
         text_encoding: The encoding of CSV files; None means UTF-8, or what a byte order mark declares.
     """
 
@@ -65,6 +67,7 @@ class ReadOptions:
     min_weight: float | None = None
     loops: Literal["drop", "refuse"] = "drop"
     duplicates: Literal["drop", "refuse"] = "drop"
+    bad_values: Literal["missing", "refuse"] = "missing"
     text_encoding: str | None = None
 
     def __post_init__(self) -> None:

@@ -172,7 +172,8 @@ def _features(
             raise GraphveilError(f"{name!r} is a target and cannot also be a feature: remove it from one of them.")
     if encoding is not None:
         return _features_like(contents, encoding, taken | set(reading.drop), notes)
-    pieces = encode_features({name: contents.columns[name] for name in chosen}, len(contents.ids), notes)
+    table = {name: contents.columns[name] for name in chosen}
+    pieces = encode_features(table, len(contents.ids), notes, reading.bad_values)
     if contents.matrix is not None and reading.features is None:
         pieces.add(Column("x", "matrix", contents.matrix.shape[1]), contents.matrix)
     if reading.features is not None and not pieces.columns:

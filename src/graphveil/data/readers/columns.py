@@ -36,10 +36,18 @@ def numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def mostly_numbers(column: pa.ChunkedArray, name: str, notes: list[str]) -> NDArray[np.float64] | None:
+def mostly_numbers(
+    column: pa.ChunkedArray, name: str, notes: list[str], bad_values: str = "missing"
+) -> NDArray[np.float64] | None:
     """Return a column of text whose known values are mostly numbers as numbers, with NaN for the others; else None.
 
     A number may have a decimal comma. What was read in this way, and which values are no numbers, is added to `notes`.
+
+    Args:
+        column: The column.
+        name: Its name.
+        notes: What was noticed.
+        bad_values: Whether values that are no numbers count as "missing", or "refuse" the column.
     """
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return None
@@ -56,6 +64,11 @@ def mostly_numbers(column: pa.ChunkedArray, name: str, notes: list[str]) -> NDAr
     if count < known:
         bad = pc.and_(pc.invert(is_number), pc.is_valid(text)).to_numpy(zero_copy_only=False).nonzero()[0]
         first = f"{shortened(str(text[int(bad[0])].as_py()), 40)!r} in row {bad[0] + 1:,}"
+        if bad_values == "refuse":
+            raise GraphveilError(
+                f"{first} of {name!r} is not a number, as {plural(count, 'other value')} of this column are: correct"
+                " it, drop the column, or let such values count as missing (--bad-values missing)."
+            )
         singular, several = "is not a number and counts as missing", "are not numbers and count as missing"
         which = plural(len(bad), f"value of {name!r} {singular}", f"values of {name!r} {several}")
         notes.append(f"{which}: {'' if len(bad) == 1 else 'the first is '}{first}.")

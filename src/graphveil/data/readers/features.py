@@ -56,10 +56,13 @@ class Pieces:
         self.parts.append(part)
 
 
-def encode_features(table: Mapping[str, pa.ChunkedArray], rows: int, notes: list[str]) -> Pieces:
+def encode_features(
+    table: Mapping[str, pa.ChunkedArray], rows: int, notes: list[str], bad_values: str = "missing"
+) -> Pieces:
     """Encode columns as features, in their order; which columns are excluded, and why, is added to `notes`."""
     pieces = Pieces()
-    numeric = {name: values for name, column in table.items() if (values := _numbers(column, name, notes)) is not None}
+    read = {name: _numbers(column, name, notes, bad_values) for name, column in table.items()}
+    numeric = {name: values for name, values in read.items() if values is not None}
     bag = [name for name, values in numeric.items() if _is_count(values)] if len(numeric) > MANY else []
     if len(bag) > MANY:
         notes.append(f"{len(bag):,} columns of counts are used without scaling, as a bag of words.")
@@ -166,10 +169,12 @@ def is_fixed(kind: pa.DataType) -> bool:
     return bool(pa.types.is_fixed_size_list(kind))
 
 
-def _numbers(column: pa.ChunkedArray, name: str, notes: list[str]) -> NDArray[np.float64] | None:
+def _numbers(
+    column: pa.ChunkedArray, name: str, notes: list[str], bad_values: str = "missing"
+) -> NDArray[np.float64] | None:
     """A column of numbers, or of text that is mostly numbers; None for words."""
     values = numbers(column)
-    return mostly_numbers(column, name, notes) if values is None else values
+    return mostly_numbers(column, name, notes, bad_values) if values is None else values
 
 
 def _is_count(values: NDArray[np.float64]) -> bool:
