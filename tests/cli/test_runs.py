@@ -16,6 +16,7 @@ import pytest
 from graphveil.auditing.attacks import Answers
 from graphveil.auditing.tasks import Task
 from graphveil.runs.folder import RunFolder
+from graphveil.training.recipes import default_recipe
 from tests.forked import Forks, Shell, processes_of_group
 from tests.program import CommandLine
 
@@ -83,6 +84,15 @@ def test_other_batches_are_one_sentence(
     done = graphveil("protect", "karate", *QUICK, *options, "--out", str(tmp_path / "run"))
     assert done.returncode == code, done.stderr
     assert says in " ".join((done.stdout + done.stderr).split())
+
+
+def test_a_batch_that_is_larger_than_the_graph_changes_no_setting(tmp_path: Path, graphveil: CommandLine) -> None:
+    """By mini-batches, the dropout of this recipe is lower."""
+    keep = ["--utility", "labels", "--secret", "links"]
+    done = graphveil("protect", "karate", *keep, *QUICK, "--batch-size", "100", "--out", str(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    dropout = json.loads((tmp_path / "run" / "run.json").read_text())["config"]["recipe"]["dropout"]
+    assert dropout == default_recipe("labels", "gcn", "codes", ["links"]).dropout == 0.8
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 import graphveil as gv
 from graphveil.errors import GraphveilError
@@ -99,7 +100,7 @@ def test_work_gets_its_files_and_gives_back_what_it_wrote(tmp_path: Path) -> Non
         (folder / ".lock").touch()
         return str(Path.cwd())
 
-    result, files = module._run(work, {"deep/given": b"1"}, gv.__version__, str(tmp_path), str(tmp_path))
+    result, files = module._run(work, {"deep/given": b"1"}, module._versions(), str(tmp_path), str(tmp_path))
     assert (result, files) == (str(tmp_path), {"deep/new": b"1!"})
     assert list(tmp_path.iterdir()) == []
 
@@ -109,25 +110,31 @@ def test_an_error_of_graphveil_is_a_result_and_the_files_before_it_are_kept(tmp_
         (folder / "first").touch()
         raise GraphveilError("no.")
 
-    error, files = module._run(work, {}, gv.__version__, "/does/not/exist", str(tmp_path))
+    error, files = module._run(work, {}, module._versions(), "/does/not/exist", str(tmp_path))
     assert isinstance(error, GraphveilError)
     assert files == {"first": b""}
 
 
 def test_machines_with_another_version_are_refused(tmp_path: Path) -> None:
-    error, files = module._run(lambda _: None, {}, "0.0.0", ".", str(tmp_path))
-    assert f"has graphveil {gv.__version__}, and the head has 0.0.0: install the same version" in str(error)
-    assert files == {}
+    for library, here in (("graphveil", gv.__version__), ("torch", torch.__version__)):
+        other = module._versions() | {library: "0.0.0"}
+        error, files = module._run(lambda _: None, {}, other, ".", str(tmp_path))
+        assert str(error).startswith(f"{library} on the machine ")
+        assert f"is {here}, and on the head it is 0.0.0: install the same version" in str(error)
+        assert files == {}
+    error, _ = module._run(lambda _: None, {}, module._versions() | {"numba": "missing"}, ".", str(tmp_path))
+    assert "numba on the machine " in str(error)
 
 
 def test_folders_of_killed_processes_are_removed(tmp_path: Path) -> None:
     done = subprocess.Popen([sys.executable, "-c", ""])
     done.wait()
-    dead, alive = tmp_path / f"{WORK}{done.pid}-x", tmp_path / f"{WORK}{os.getpid()}-x"
-    dead.mkdir()
-    alive.mkdir()
-    module._run(lambda _: None, {}, gv.__version__, ".", str(tmp_path))
-    assert list(tmp_path.iterdir()) == [alive]
+    dead, alive = tmp_path / f"{module._own_work()}{done.pid}-x", tmp_path / f"{module._own_work()}{os.getpid()}-x"
+    elsewhere = tmp_path / f"{WORK}another-machine-{done.pid}-x"
+    for folder in (dead, alive, elsewhere):
+        folder.mkdir()
+    module._run(lambda _: None, {}, module._versions(), ".", str(tmp_path))
+    assert set(tmp_path.iterdir()) == {alive, elsewhere}
 
 
 # ----- the head, with a stand-in for Ray ------------------------------------------------------------------------------
@@ -310,7 +317,14 @@ def test_a_cluster_at_an_address_that_asks_for_a_token(tmp_path: Path, short: Pa
     environment = os.environ | {"TMPDIR": str(short), "RAY_USAGE_STATS_ENABLED": "0"}
     token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     address = f"127.0.0.1:{(port := closed_port())}"
-    head = ["ray", "start", "--head", f"--port={port}", "--num-cpus=1", "--include-dashboard=false"]
+    head = [
+        str(Path(sys.executable).parent / "ray"),
+        "start",
+        "--head",
+        f"--port={port}",
+        "--num-cpus=1",
+        "--include-dashboard=false",
+    ]
     folders = [f"--temp-dir={short}/r", f"--object-store-memory={200 << 20}"]
     try:
         subprocess.run([*head, *folders], env=environment | token, check=True, capture_output=True, timeout=120)

@@ -58,6 +58,20 @@ def test_without_a_candidate_within_the_limit_the_nearest_is_chosen() -> None:
     assert points[0].excess({"labels": 0.32}) > 0
 
 
+def test_no_candidate_is_trained_twice() -> None:
+    """With a limit at the chance level, every part of it is 0."""
+    points, _ = stages(lambda _: (0.8, 0.4), max_leak="+0")
+    tried = [point.candidate for point in points]
+    assert len(set(tried)) == len(tried)
+
+
+def test_smaller_parts_of_the_limit_are_tried_if_no_candidate_is_within_it() -> None:
+    points, (first, *_, smaller, last) = stages(lambda one: (0.8, 0.313 + one.gain))
+    assert [one.gain / first[0].gain for one in smaller] == [0.5, 0.25, 0.0]
+    assert points[0].candidate.gain < first[0].gain
+    assert {one.gain for one in last} == {points[0].candidate.gain}
+
+
 def test_the_tradeoff_of_hidden_links_is_solved_for() -> None:
     """The AUC above chance is in proportion to lambda / (1 - lambda)."""
 

@@ -193,7 +193,9 @@ def run_experiments(
     processes = jobs or os.cpu_count() or 1
     with exit_on_interrupt(f"run the same command again to continue in {out}."):
         with show_cells(console, title, "cell", processes) as on_done:
-            tables, failed = reproduce.run_experiments(chosen, selection, out, processes, device, on_done, reaudit, ray)
+            tables, failed = reproduce.run_experiments(
+                chosen, selection, out, processes, device, on_done if chosen else None, reaudit, ray
+            )
         for name, rows in tables.items():
             show_table(chosen[name].title, *brief(rows))
         for cell, fault in failed:

@@ -112,15 +112,14 @@ def protect(
     from graphveil.progress import show_rounds
     from graphveil.runs.folder import RunFolder
     from graphveil.runs.verbs import protect_opened
+    from graphveil.training.graphs import in_batches
     from graphveil.training.recipes import Adversary, default_recipe
     from graphveil.veil import Veil
 
     check_tracking(mlflow)
     secrets = secret or ["labels"]
     RunFolder(out).check_free()
-    recipe = default_recipe(utility, encoder, objective, secrets)
-    if batch_size is not None:
-        recipe = recipe.by_batches(batch_size)
+    recipe = default_recipe(utility, encoder, objective, secrets).but(batch_size=batch_size)
     veil = Veil(
         utility=utility,
         secret=secrets,
@@ -134,6 +133,8 @@ def protect(
     )
     veil.check_settings()
     opened = open_and_show(graph, reading, root, (utility, *secrets), secrets)
+    if batch_size is not None and in_batches(veil.recipe, opened.graph):
+        veil.recipe = recipe.by_batches(batch_size).parsed(set_ or [])
     show_batches(veil.recipe, opened.graph)
     kind = split or opened.default_split
     how_to_resume = f"run the same command with --resume to continue in {out}."

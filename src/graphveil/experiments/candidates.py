@@ -228,7 +228,7 @@ def _measured(veil: Veil, candidate: Candidate, graph: Data, split: Split, z: An
             leaks[secret] = largest(certificate_of(z, seen, inner, secret, matched_by), CHANCE_AUC)
         else:
             y = node_classes(seen, secret).numpy()
-            leaks[secret] = forecast(row_codes(z), y, _chance(graph, secret), candidate.seed)
+            leaks[secret] = forecast(row_codes(z), y, _chance(seen, secret), candidate.seed)
         codes[secret] = _counted(seen, inner, secret, row_codes(z))
     return Point(candidate, utility, leaks, codes)
 

@@ -11,7 +11,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import chdir, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, chdir, contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 import graphveil
 from graphveil.errors import GraphveilError, first_line, shortened
+from graphveil.experiments.cells import made_with
 from graphveil.files import is_alive, write_bytes
 from graphveil.interrupts import block_interrupts
 
@@ -32,7 +33,7 @@ SECONDS = 10
 STORE_BYTES = 200 << 20
 """The shared memory of a local cluster, through which files travel."""
 WORK = "graphveil-work-"
-"""The beginning of the names of temporary folders; the number of the process follows."""
+"""The beginning of the names of temporary folders; the names of the machine and the number of the process follow."""
 LOST = (
     f"the processes that ran it on the Ray cluster died {RETRIES + 1} times, possibly because they ran out of memory:"
     " run the command again with fewer processes for each machine"
@@ -72,7 +73,7 @@ class Cluster(Generic[Result]):
         """
         self._connect()
         scratch = self._owned.name if self._owned is not None else None
-        future = self._task.remote(work, _contents(folder, needs), graphveil.__version__, str(Path.cwd()), scratch)
+        future = self._task.remote(work, _contents(folder, needs), _versions(), str(Path.cwd()), scratch)
         self._running[future] = folder
         return future
 
@@ -207,27 +208,33 @@ def _not_reachable(address: str) -> GraphveilError:
 
 
 def _run(
-    work: Callable[[Path], Result], given: Files, version: str, current: str, scratch: str | None
+    work: Callable[[Path], Result], given: Files, versions: Mapping[str, str], current: str, scratch: str | None
 ) -> tuple[Result | GraphveilError, Files]:
     """Do work in a temporary folder; return its result, or the error of graphveil that stopped it, and its files.
 
     Args:
         work: the work.
         given: the files that it needs.
-        version: the version of graphveil on the head.
+        versions: the versions of graphveil and of the libraries that results depend on, on the head.
         current: the folder in which the command was started; names of files are relative to it, if it exists here.
         scratch: the folder of temporary folders; None for that of this machine.
     """
-    if version != graphveil.__version__:
-        return GraphveilError(
-            f"the machine {socket.gethostname()} of the Ray cluster has graphveil {graphveil.__version__}, and the head"
-            f" has {version}: install the same version on all machines."
-        ), {}
+    own = _versions()
+    for library in sorted({*own, *versions}):
+        here, there = own.get(library, "missing"), versions.get(library, "missing")
+        if here != there:
+            return GraphveilError(
+                f"{library} on the machine {socket.gethostname()} of the Ray cluster is {here}, and on the head it is"
+                f" {there}: install the same version on all machines."
+            ), {}
     root = Path(scratch or tempfile.gettempdir())
     _remove_abandoned(root)
     torch.set_num_threads(1)
-    in_folder = chdir(current) if Path(current).is_dir() else nullcontext()
-    with tempfile.TemporaryDirectory(prefix=f"{WORK}{os.getpid()}-", dir=root) as name, in_folder, threadpool_limits(1):
+    prefix = f"{_own_work()}{os.getpid()}-"
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=root) as name, ExitStack() as stack:
+        stack.enter_context(threadpool_limits(1))
+        with suppress(OSError):  # it may be missing here, or not be for this user
+            stack.enter_context(chdir(current))
         folder = Path(name)
         for path, content in given.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -248,9 +255,19 @@ def _contents(folder: Path, paths: Iterable[Path]) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
 
+def _own_work() -> str:
+    """The beginning of the names of this machine's temporary folders; machines may share the folder around them."""
+    return f"{WORK}{socket.gethostname()}-"
+
+
+def _versions() -> dict[str, str]:
+    """The versions that the names and the values of results depend on."""
+    return {"graphveil": graphveil.__version__} | made_with()
+
+
 def _remove_abandoned(root: Path) -> None:
     """Remove the temporary folders of processes that were killed."""
-    for folder in root.glob(f"{WORK}*"):
-        process = folder.name.removeprefix(WORK).partition("-")[0]
+    for folder in root.glob(f"{_own_work()}*"):
+        process = folder.name.removeprefix(_own_work()).partition("-")[0]
         if process.isdecimal() and not is_alive(int(process)):
             shutil.rmtree(folder, ignore_errors=True)

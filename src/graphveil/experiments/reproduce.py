@@ -274,7 +274,7 @@ def run_missing(
     Args:
         todo: the cells to run.
         folder: the folder of the results.
-        jobs: the number of processes.
+        jobs: the number of processes; on a GPU, at most `MOST_TRAINERS` more of them train.
         on_done: called after each cell with the error message, or None.
         again: cells to audit even if they have a result.
         ray: the address of a Ray cluster, whose processes take the place of those of this machine.
@@ -311,7 +311,9 @@ def run_missing(
                     auditors.submit(same, partial(run_cell, same))
 
     auditors = workers.workers(max(1, min(jobs, len(missing))), folder, settle, ray)
-    trainers = workers.Pool[Sequence[Cell]](max(1, min(jobs, MOST_TRAINERS)), folder, trained, on_gpu=True)
+    trainers = workers.Pool[Sequence[Cell]](
+        max(1, min(jobs, MOST_TRAINERS, len(to_train))), folder, trained, on_gpu=True
+    )
     try:
         for batch in to_train:
             trainers.submit(batch, partial(train_batch, batch))

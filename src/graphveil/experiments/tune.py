@@ -234,7 +234,9 @@ def search_stages(
         others = [replace(first, tradeoff=other) for other in TRADEOFFS]
     points = ranked([*points, *measure(others)])
     if task.max_leak is not None and classes and points[0].excess(limits) > 0:
-        points = ranked([*points, *measure([replace(points[0].candidate, gain=part * gain) for part in SMALLER])])
+        tried = {point.candidate for point in points}
+        smaller = dict.fromkeys(replace(points[0].candidate, gain=part * gain) for part in SMALLER)
+        points = ranked([*points, *measure([candidate for candidate in smaller if candidate not in tried])])
     again = [replace(points[0].candidate, seed=task.search.seed + 1 + number) for number in range(SEEDS - 1)]
     return ranked([*points, *measure(again)])
 

@@ -27,6 +27,7 @@ Work = Callable[[Path], str | None]
 """Does the work of an item in the folder of the results, and returns the error message or None."""
 
 DIED = "its process died, possibly because it ran out of memory: run the command again with fewer --jobs"
+NOT_WRITTEN = "its worker wrote no result of this configuration: install the same versions on all machines"
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 POLL_SECONDS = 0.1
 """How long to wait for one of several pools before looking at the others."""
@@ -100,7 +101,9 @@ class ClusterWorkers:
     def settle_done(self, seconds: float | None) -> None:
         """Call `settle` for the cells that have finished; see `Workers`."""
         for future, result in self._cluster.finished(seconds):
-            self._settle(self._cells.pop(future), str(result) if isinstance(result, GraphveilError) else result)
+            cell = self._cells.pop(future)
+            fault = str(result) if isinstance(result, GraphveilError) else result
+            self._settle(cell, NOT_WRITTEN if fault is None and not cell.file(self._folder).exists() else fault)
 
     def stop(self, kill: bool = True) -> None:  # noqa: ARG002 - nothing is left to do if it is not to kill
         """Leave the cluster; the cells that its processes are running are not finished."""
@@ -165,6 +168,8 @@ class Pool(Generic[Item]):
 
         Items that were lost run again after all others, each in a new process.
         """
+        if any(running.alone for running in self._running.values()):
+            return
         while self._waiting and len(self._running) < self._jobs + 1:
             item, work = self._waiting.popleft()
             try:
@@ -178,15 +183,18 @@ class Pool(Generic[Item]):
 
     def _report(self, future: Future[str | None]) -> None:
         done = self._running.pop(future)
+        if done.alone:
+            self.stop(kill=False)  # its executor has one process only
         try:
-            self._settle(done.item, future.result())
+            fault = future.result()
         except BrokenExecutor:
             if self._executor is done.executor:
                 self._executor = None
-            if done.alone:
-                self._settle(done.item, DIED)
-            else:
+            if not done.alone:
                 self._lost.append((done.item, done.work))
+                return
+            fault = DIED
+        self._settle(done.item, fault)
 
     def _start(self, item: Item, work: Work, jobs: int, alone: bool = False) -> None:
         with block_interrupts():

@@ -103,6 +103,11 @@ class Adversarial:
         """Return z of the present encoder, without gradients and without dropout."""
         return self.problem.graph.embed(self.encoder.module)
 
+    def close(self) -> None:
+        """End the thread that prepares mini-batches."""
+        if self._batches is not None:
+            self._batches.close()
+
     def round(self) -> Tensor:
         """Run `inner_steps` steps of every player on the same examples."""
         encode, keep, hide = self._examples()

@@ -185,6 +185,11 @@ class Codes:
         """Return the logits of every node, (..., n, groups * size)."""
         return self.problem.graph.embed(self.encoder.module)
 
+    def close(self) -> None:
+        """End the thread that prepares mini-batches."""
+        if self._batches is not None:
+            self._batches.close()
+
     def round(self) -> Tensor:
         """Run one step of the encoder."""
         if not self.encoder.is_batched:

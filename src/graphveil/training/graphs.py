@@ -56,7 +56,7 @@ def graph_of(
     return SampledGraph(neighbours, FeatureRows.of(graph, splits, scaling), recipe.batch_size, recipe.fanout, device)
 
 
-def rows_of(
+def features_of(
     graph: Data, splits: Sequence[Split], scaling: str, recipe: Recipe, device: torch.device
 ) -> Features | FeatureRows:
     """Return the features for a model of features only, by mini-batches as rows to be read; see `graph_of`."""

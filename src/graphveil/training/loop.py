@@ -12,7 +12,7 @@ own seed, split, trade-off, clipping, selection and end.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -112,6 +112,9 @@ class Method(Protocol):
     def embed(self) -> Tensor:
         """Return the encoder's output for every node, without gradients and without dropout."""
 
+    def close(self) -> None:
+        """End the threads that prepare rounds, if there are any; a further round starts them again."""
+
 
 class Training:
     """A training and its state, which a checkpoint saves and restores.
@@ -147,7 +150,11 @@ class Training:
 
         If a run diverges, the `DivergedError` is raised if it is the only run, else put into its record.
         """
-        with nullcontext() if self._all_batched else torch.random.fork_rng(), keep_freed_memory():
+        with (
+            closing(self.method),
+            nullcontext() if self._all_batched else torch.random.fork_rng(),
+            keep_freed_memory(),
+        ):
             while not self.finished:
                 self.advance()
                 if self.round % self.recipe.evaluate_every == 0 or self.round == self.recipe.rounds:

@@ -12,6 +12,7 @@ right in expectation; means and attention are over the sampled neighbours. The s
 neighbours of many hops, and is applied in exact embeddings only.
 """
 
+import contextvars
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -186,17 +187,31 @@ class Batches:
         self.graph, self._draw, self._seed, self._rounds = graph, draw, seed, rounds
         self._edge_dropout = edge_dropout
         self._sampler = NeighborSampler(graph.neighbours, [graph.fanout] * depth, seed)
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches")
+        self._thread: ThreadPoolExecutor | None = None
         self._next: tuple[int, Future[Batch]] | None = None
 
     def at(self, number: int) -> Batch:
         """Return the batch of a round, and begin with that of the next round."""
         if self._next is None or self._next[0] != number:
-            self._next = (number, self._thread.submit(self._make, number))
+            self._begin(number)
+        assert self._next is not None
         batch = self._next[1].result()
-        following = number + 1
-        self._next = (following, self._thread.submit(self._make, following)) if following < self._rounds else None
+        self._next = None
+        if number + 1 < self._rounds:
+            self._begin(number + 1)
         return batch
+
+    def close(self) -> None:
+        """End the thread, and forget the batch that it has made; `at` starts another one."""
+        if self._thread is not None:
+            self._thread.shutdown(cancel_futures=True)
+        self._thread = self._next = None
+
+    def _begin(self, number: int) -> None:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches")
+        in_this_context = contextvars.copy_context().run  # a thread does not inherit which loops are used
+        self._next = (number, self._thread.submit(in_this_context, self._make, number))
 
     def _make(self, number: int) -> Batch:
         graph, examples, device = self.graph, self._draw(number), self.graph.device

@@ -25,7 +25,7 @@ from graphveil.target import without_links
 from graphveil.training.book import make_book
 from graphveil.training.counts import allowed_gain, hidden_counts
 from graphveil.training.distil import Lesson, teach
-from graphveil.training.graphs import graph_of, rows_of
+from graphveil.training.graphs import features_of, graph_of
 from graphveil.training.inputs import pick_device
 from graphveil.training.loop import Problem
 from graphveil.training.prediction import calibration, secret_classes
@@ -76,7 +76,7 @@ def add_distilled_books(veils: Sequence["Veil"], graph: Data, split: Split, prob
     lesson = Lesson(
         p=(logits / calibration(logits[utility.val.index], utility.val.y)).softmax(dim=-1),
         y=y,
-        x=rows_of(graph, [split], first.scaling_, first.recipe, device),
+        x=features_of(graph, [split], first.scaling_, first.recipe, device),
         in_channels=first.in_channels_,
         structural=is_structural(graph),
         secrets=_other_secrets(first, graph, split),

@@ -37,7 +37,7 @@ from graphveil.models.student import Student
 from graphveil.progress import show_rounds
 from graphveil.target import LINKS
 from graphveil.training.distil import student_logits
-from graphveil.training.graphs import graph_of, rows_of
+from graphveil.training.graphs import features_of, graph_of
 from graphveil.training.history import Round
 from graphveil.training.inputs import pick_device, repeatable, suitable_loops
 from graphveil.training.loop import Training
@@ -389,7 +389,7 @@ class Veil(Params):
         else:
             cpu, student = torch.device("cpu"), self.modules_["student"].cpu().eval()
             assert isinstance(student, Student)
-            x = rows_of(graph, [] if split is None else [split], self.scaling_, self.recipe, cpu)
+            x = features_of(graph, [] if split is None else [split], self.scaling_, self.recipe, cpu)
             logits = student_logits(student, x, cpu)
         return logits.argmax(dim=-1)
 

@@ -20,6 +20,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
+from graphveil import kernels
 from graphveil.data import Split, digest
 from graphveil.errors import DivergedError, GraphveilError
 from graphveil.models import ENCODERS, NODE_HEADS
@@ -263,7 +264,9 @@ def _runs(veil: "Veil", graph: Data) -> list["Veil"]:
 
 def _fingerprint(veil: "Veil", graph: Data, split: Split, training: Training) -> str:
     """A digest of all that decides the result; it covers the initial weights, since custom modules have no config."""
-    made_by = [ALGORITHM, [column.name for column in fields(Round)]]
+    with suitable_loops(graph):
+        has_loops = kernels.usable(torch.zeros(1))
+    made_by = [ALGORITHM, [column.name for column in fields(Round)], has_loops]
     text = json.dumps([made_by, veil.config(), digest(graph), split.digest()], sort_keys=True, default=str)
     return hashlib.sha256(text.encode() + safetensors.torch.save(training.best)).hexdigest()
 

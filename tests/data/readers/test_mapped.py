@@ -1,5 +1,7 @@
 """Features in a file of their own are mapped, belong to the nodes in order, and are refused in one sentence."""
 
+import errno
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,33 @@ def save(folder: Path, kind: str, x: NDArray[Any] = X) -> Path:
         columns = {f"c{i}": x[:, i] for i in range(x.shape[1])}
         pq.write_table(pa.table(columns), folder / "features.parquet", row_group_size=3)
     return folder
+
+
+@pytest.mark.parametrize("spelled", ["{folder}/features.parquet", "{folder}/../{name}/features.parquet"])
+def test_a_table_of_nodes_is_never_its_own_features(tmp_path: Path, spelled: str) -> None:
+    """However its path is written: its secret would be a feature."""
+    (tmp_path / "edges.csv").write_text("source,target\n1,0\n2,3\n0,2\n")
+    table = pa.table({"id": [0, 1, 2, 3], "age": [3.0, 1.0, 2.0, 5.0], "gender": [0, 1, 1, 0]})
+    pq.write_table(table, tmp_path / "features.parquet")
+    nodes = spelled.format(folder=tmp_path, name=tmp_path.name)
+    graph = gv.read_graph(tmp_path, nodes=nodes, attributes=["gender"])
+    assert graph.x.size(1) == 1
+
+
+@pytest.mark.parametrize("reading", [{"attributes": ["gender"]}, {"drop": ["gender"]}, {"label": "gender"}])
+def test_mapped_features_without_the_columns_that_are_no_features(tmp_path: Path, reading: dict[str, Any]) -> None:
+    pq.write_table(pa.table({"age": X[:, 0], "gender": X[:, 1]}), tables(tmp_path) / "features.parquet")
+    with pytest.raises(gv.GraphveilError, match="has the column 'gender', which is not to be a feature"):
+        gv.read_graph(tmp_path, **reading)
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(gv.GraphveilError, match="No space left"):
+        gv.read_graph(save(tables(tmp_path), "columns"))
 
 
 def is_mapped(x: torch.Tensor) -> bool:

@@ -5,6 +5,7 @@ form, since Parquet is compressed. Row i belongs to the i-th node: to row i of t
 the node with the number i.
 """
 
+import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,11 +32,13 @@ def with_mapped(contents: Contents, folder: Path, reading: ReadOptions) -> Conte
 
     Other columns are then targets or not read, since a feature more would mean a copy of all.
     """
-    files = [folder / name for name in MAPPED if (folder / name).exists() and (folder / name) != _given(reading)]
+    found = [folder / name for name in MAPPED if (folder / name).exists()]
+    files = [file for file in found if not _is_table_of_nodes(file, folder, reading)]
     if not files:
         return contents
     if len(files) > 1:
         raise GraphveilError(f"{folder} holds {list_names(MAPPED)}: remove one of them.")
+    _check_names(files[0], reading)
     matrix = map_features(files[0])
     if len(matrix) != len(contents.ids):
         raise GraphveilError(
@@ -69,9 +72,40 @@ def map_features(file: Path) -> NDArray[np.generic]:
     return matrix
 
 
-def _given(reading: ReadOptions) -> Path | None:
-    """The table of nodes, which may have the name of a file of features."""
-    return None if reading.nodes is None else Path(reading.nodes).expanduser()
+def temporary_matrix(rows: int, columns: int) -> NDArray[np.float32]:
+    """Return a mapped temporary file, which ends with the process.
+
+    Its space is reserved at once: writing to a mapped file on a full disk would end the program.
+    """
+    with tempfile.TemporaryFile(suffix=".features") as temporary:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(temporary.fileno(), 0, 4 * rows * columns)
+        return np.memmap(temporary, np.float32, "r+" if hasattr(os, "posix_fallocate") else "w+", shape=(rows, columns))
+
+
+def _is_table_of_nodes(file: Path, folder: Path, reading: ReadOptions) -> bool:
+    """Whether a file is the table of nodes, which may have the name of a file of features."""
+    if reading.nodes is None:
+        return False
+    given = Path(reading.nodes).expanduser()
+    return any(path.exists() and path.samefile(file) for path in (given, folder / given))
+
+
+def _check_names(file: Path, reading: ReadOptions) -> None:
+    """Refuse a file with a column that is not to be a feature: all columns of the file are."""
+    if file.suffix != ".parquet" or not file.is_file():
+        return
+    try:
+        names = pq.read_schema(file).names
+    except (OSError, ValueError, pa.ArrowException):
+        return  # `map_features` says what is wrong
+    excluded = {*reading.attributes, *reading.drop, reading.label, reading.id}
+    for name in names:
+        if name in excluded or name.lower() in (*LABEL_NAMES, "id"):
+            raise GraphveilError(
+                f"{file} has the column {name!r}, which is not to be a feature, but all columns of this file are:"
+                " remove it from the file."
+            )
 
 
 def _mapped(file: Path) -> NDArray[np.generic]:
@@ -84,13 +118,12 @@ def _from_parquet(file: Path) -> NDArray[np.generic]:
     table = pq.ParquetFile(file)
     rows, place = table.metadata.num_rows, 0
     matrix: NDArray[np.float32] | None = None
-    with tempfile.TemporaryFile(suffix=".features") as temporary:
-        for batch in table.iter_batches(ROWS_AT_ONCE):
-            part = _numbers(batch.columns, file)
-            if matrix is None:
-                matrix = np.memmap(temporary, np.float32, "w+", shape=(rows, part.shape[1]))
-            matrix[place : place + len(part)] = part
-            place += len(part)
+    for batch in table.iter_batches(ROWS_AT_ONCE):
+        part = _numbers(batch.columns, file)
+        if matrix is None:
+            matrix = temporary_matrix(rows, part.shape[1])
+        matrix[place : place + len(part)] = part
+        place += len(part)
     if matrix is None:
         raise GraphveilError(f"{file} has no rows: expected one for each node.")
     return matrix
