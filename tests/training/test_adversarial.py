@@ -38,7 +38,7 @@ def test_the_encoder_step_moves_the_encoder_only(small: Data, small_split: gv.Sp
     hide = game(run).secrets[0].target.train(game(run).secrets[0].noise)
     before = {p.name: weights(p.module) for p in game(run).players}
     game(run).encoder.module.train()
-    z = game(run)._examples()[0]()
+    z = game(run)._draw().encode()
     z.backward(game(run)._secret_gradient(game(run).secrets[0], z.detach(), hide))
     game(run).encoder.step()
     assert [p.name for p in game(run).players if not same(before[p.name], p.module)] == ["encoder"]
@@ -67,7 +67,7 @@ def test_lambda_one_is_plain_training_bit_for_bit(
     for number in range(recipe.rounds):
         game(plain).streams.clock.fill_(number)
         examples = target.train(game(plain)._noise)
-        z = game(plain)._examples()[0]()
+        z = game(plain)._draw().encode()
         loss = target.loss(modules[1], Rows(z, examples))
         optimizer.zero_grad()
         loss.backward()
@@ -173,10 +173,11 @@ def test_the_encoders_gradient_is_the_weighted_sum(small: Data, small_split: gv.
     for player in game(run).players:
         player.optimizer = torch.optim.SGD(player.parameters, lr=0.5)
     before = weights(game(run).encoder.module)
-    encode, keep, (hide,) = game(run)._examples()
-    game(run)._step(encode, keep, [hide])
+    drawn = game(run)._draw()
+    keep, (hide,) = drawn.keep, drawn.hide
+    game(run)._step(drawn)
 
-    z = game(twin)._examples()[0]()
+    z = game(twin)._draw().encode()
     kept, hidden = Rows(z, keep), Rows(z, hide)
     utility = cross_entropy(game(twin).problem.utility.log_probabilities(game(twin).utility.module, kept), keep.y)
     log_q = (
@@ -231,8 +232,8 @@ def test_a_run_that_hides_nothing_is_not_probed_and_not_hurt_in_a_batch(small: D
     run = Fitting(batch, small, splits).training
     real = game(run)._secret_gradient
 
-    def broken(secret: Secret, z: Tensor, examples: Examples) -> Tensor:
-        return real(secret, z, examples) * torch.tensor([torch.nan, 1.0])[:, None, None]
+    def broken(secret: Secret, z: Tensor, examples: Examples, share: float = 1.0) -> Tensor:
+        return real(secret, z, examples, share) * torch.tensor([torch.nan, 1.0])[:, None, None]
 
     game(run)._secret_gradient = broken  # type: ignore[method-assign]
     run.run()
@@ -276,7 +277,7 @@ def test_every_secret_counts_in_full(small: Data, small_split: gv.Split, quick: 
     for player in game(both).adversaries:
         player.optimizer = torch.optim.SGD(player.parameters, lr=0.0)
     game(both).encoder.module.eval()  # no dropout, so that z is the z above
-    game(both)._step(*game(both)._examples())
+    game(both)._step(game(both)._draw())
     assert torch.allclose(gained[0], gradients[0] + gradients[1], rtol=1e-5, atol=1e-8)
     assert not same(before, game(both).encoder.module)
 

@@ -13,6 +13,7 @@ from rich.status import Status
 from rich.text import Text
 
 from graphveil.errors import printable, shortened
+from graphveil.processes import launched, reports_errors
 
 if TYPE_CHECKING:
     from graphveil.formats.record import File
@@ -31,8 +32,9 @@ class PlainConsole(Console):
             as_json: print one JSON document on stdout at the end, and all else on stderr.
             quiet: print nothing but errors and that document.
         """
-        super().__init__(stderr=as_json, quiet=quiet)
-        self.as_json = as_json
+        is_first = launched().is_first  # of several processes, one prints
+        super().__init__(stderr=as_json, quiet=quiet or not is_first)
+        self.as_json = as_json and is_first
 
     def result(self, record: "File") -> None:
         """Print the result of the verb if JSON was requested."""
@@ -74,6 +76,7 @@ def exit_on_interrupt(
 
 
 def fail(sentence: str, code: int = 2) -> NoReturn:
-    """Print a sentence on stderr, shortened if it is too long, and exit."""
-    PlainConsole(stderr=True, soft_wrap=True).print("graphveil:", printable(shortened(sentence)), highlight=False)
+    """Print a sentence on stderr, shortened if it is too long, and exit. Of several processes, one prints it."""
+    if reports_errors():
+        PlainConsole(stderr=True, soft_wrap=True).print("graphveil:", printable(shortened(sentence)), highlight=False)
     sys.exit(code)

@@ -109,16 +109,19 @@ def protect(
     A run that was interrupted or killed continues with --resume, and gives the same result as an uninterrupted one.
     """
     from graphveil.formats.run import read_run
+    from graphveil.processes import is_restarted, launched
     from graphveil.progress import show_rounds
     from graphveil.runs.folder import RunFolder
-    from graphveil.runs.verbs import protect_opened
+    from graphveil.runs.verbs import protect_opened, take_part_opened
     from graphveil.training.graphs import in_batches
     from graphveil.training.recipes import Adversary, default_recipe
     from graphveil.veil import Veil
 
     check_tracking(mlflow)
     secrets = secret or ["labels"]
-    RunFolder(out).check_free()
+    processes = launched()
+    if processes.is_first:
+        RunFolder(out).check_free()
     recipe = default_recipe(utility, encoder, objective, secrets).but(batch_size=batch_size)
     veil = Veil(
         utility=utility,
@@ -136,10 +139,19 @@ def protect(
     if batch_size is not None and in_batches(veil.recipe, opened.graph):
         veil.recipe = recipe.by_batches(batch_size).parsed(set_ or [])
     show_batches(veil.recipe, opened.graph)
+    if processes.size > 1 and not in_batches(veil.recipe, opened.graph):
+        raise GraphveilError(
+            f"torchrun started {processes.size} processes, which train by mini-batches only: give a --batch-size that"
+            " is smaller than the graph, or leave out torchrun."
+        )
     kind = split or opened.default_split
+    if not processes.is_first:
+        with exit_on_interrupt():
+            take_part_opened(veil, opened, out, kind, message_edges)
+        return
     how_to_resume = f"run the same command with --resume to continue in {out}."
     with exit_on_interrupt(how_to_resume, folder=out), show_rounds(console, opened.title) as on_round:
-        run = protect_opened(veil, opened, out, kind, message_edges, on_round, resume=resume)
+        run = protect_opened(veil, opened, out, kind, message_edges, on_round, resume=resume or is_restarted())
     title = f"{opened.title}: {utility} kept, {' and '.join(secrets)} hidden"
     console.print(scores_table(title, {f"tradeoff {tradeoff:g}": run.score}))
     show_certificates(run.certificates)

@@ -13,6 +13,8 @@ from graphveil import __version__
 from graphveil.cli.config import apply_config
 from graphveil.cli.console import console, exit_on_interrupt
 from graphveil.cli.parameters import with_parameters
+from graphveil.errors import GraphveilError
+from graphveil.processes import launched
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 PANEL = "For scripts"
@@ -85,6 +87,10 @@ def _with_common_options(verb: Callable[..., None]) -> Callable[..., None]:
     def run(**values: Any) -> None:
         json, quiet, _ = (values.pop(name) for name in _COMMON)
         console.start(as_json=json, quiet=quiet)
+        if launched().size > 1 and verb.__name__ != "protect":
+            raise GraphveilError(
+                f"torchrun started {launched().size} processes, which only `protect` uses: leave out torchrun."
+            )
         with _log_errors_only() if quiet else nullcontext():
             verb(**values)
 

@@ -16,10 +16,12 @@ from graphveil.data import Split, digest
 from graphveil.data.origin import node_ids, origin_of
 from graphveil.data.summary import summary, unknown_counts
 from graphveil.errors import DivergedError
+from graphveil.processes import joined
 from graphveil.runs.audit import utility_of
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.trained_on import TrainedOn
 from graphveil.target import Target
+from graphveil.training.inputs import pick_device
 from graphveil.training.loop import Training
 from graphveil.training.score import Score
 from graphveil.veil import Veil
@@ -72,7 +74,8 @@ def protect(
         folder.check_startable(resume)
         started = time.perf_counter()
         try:
-            veil.fit(graph, split, checkpoint=folder.checkpoint, on_round=on_round)
+            with joined(pick_device(veil.device)):
+                veil.fit(graph, split, checkpoint=folder.checkpoint, on_round=on_round)
         except DivergedError as error:
             veil.save(folder.last_good)
             raise DivergedError(f"{error} It can be loaded from {folder.last_good}.") from error
@@ -98,6 +101,19 @@ def protect(
         trained_on = TrainedOn.of(graph, split, (veil.utility, *veil.secrets))
         folder.write(veil, node_ids(graph), z, trained_on, results, veil.history_)
     return Run(veil, score, z, seconds, certificates, utility_of(veil.utility, score.utility, graph, split))
+
+
+def take_part(veil: Veil, graph: Data, split: Split, out: Path) -> None:
+    """Train together with the first of several processes, which calls `protect`, and write nothing.
+
+    Args:
+        veil: what to train, as in the first process.
+        graph: likewise.
+        split: likewise.
+        out: likewise; this process does not need the folder.
+    """
+    with joined(pick_device(veil.device)):
+        veil.fit(graph, split, checkpoint=RunFolder(out).checkpoint)
 
 
 def certify_secrets(

@@ -6,11 +6,11 @@ from pathlib import Path
 from rich.console import Console
 
 from graphveil.data.origin import ReadOptions
-from graphveil.data.splits.split import draw_split
+from graphveil.data.splits.split import Split, draw_split
 from graphveil.progress import show_rounds
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.opening import OpenedGraph, open_source
-from graphveil.runs.protect import Run
+from graphveil.runs.protect import Run, take_part
 from graphveil.runs.protect import protect as train
 from graphveil.target import Target
 from graphveil.training.loop import Training
@@ -65,6 +65,15 @@ def protect_opened(
     resume: bool = False,
 ) -> Run:
     """Draw the split of a graph, train, and write the folder; see `protect`."""
-    edges = message_edges or Target.of(veil.utility).message_edges
-    parts = draw_split(split, opened.graph, veil.seed, edges, (veil.utility, *veil.secrets))
+    parts = _split_of(veil, opened, split, message_edges)
     return train(veil, opened.graph, parts, out, resume, on_round, opened.source | {"split": split})
+
+
+def take_part_opened(veil: Veil, opened: OpenedGraph, out: Path, split: str, message_edges: str | None = None) -> None:
+    """Train together with the first of several processes, which calls `protect_opened`, and write nothing."""
+    take_part(veil, opened.graph, _split_of(veil, opened, split, message_edges), out)
+
+
+def _split_of(veil: Veil, opened: OpenedGraph, split: str, message_edges: str | None) -> Split:
+    edges = message_edges or Target.of(veil.utility).message_edges
+    return draw_split(split, opened.graph, veil.seed, edges, (veil.utility, *veil.secrets))

@@ -9,11 +9,14 @@ In every round one forward pass of the encoder serves all players:
 
 The terms of the secrets are summed and not averaged, so that a secret is hidden as much beside others as alone.
 
+In several processes, each has a share of the examples of a mini-batch: losses are weighted by it, and gradients summed.
+
 The utility head and the encoder step on gradients of the same loss at the same point, so lambda = 1 is, bit for bit,
 the usual training loop.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -31,6 +34,23 @@ from graphveil.training.sampled import Batches, draws_of
 from graphveil.training.targets import Examples, LearnedTarget, Rows, evaluate
 
 Encode = Callable[[], Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """What a round works on.
+
+    Args:
+        encode: The encoder of the nodes of the examples.
+        keep: Examples of the utility.
+        hide: Examples of each secret.
+        shares: How much of the examples of all processes these are, for the utility and each secret.
+    """
+
+    encode: Encode
+    keep: Examples
+    hide: Sequence[Examples]
+    shares: Sequence[float]
 
 
 class Secret:
@@ -110,77 +130,81 @@ class Adversarial:
 
     def round(self) -> Tensor:
         """Run `inner_steps` steps of every player on the same examples."""
-        encode, keep, hide = self._examples()
+        drawn = self._draw()
         for inner in range(self.inner_steps):
             if inner:
                 self.streams.clock += 1
-            row = self._step(encode, keep, hide)
+            row = self._step(drawn)
         return row
 
-    def _examples(self) -> tuple[Encode, Examples, Sequence[Examples]]:
-        """The examples of a round, and the encoder of their nodes."""
+    def _draw(self) -> Drawn:
+        """Draw the examples of a round."""
         graph = self.problem.graph
         if isinstance(graph, WholeGraph):
             keep = self.problem.utility.train(self._noise)
             hide = [secret.target.train(secret.noise) for secret in self.secrets]
-            return partial(self.encoder.module, graph.x, graph.adjacency), keep, hide
+            encode = partial(self.encoder.module, graph.x, graph.adjacency)
+            return Drawn(encode, keep, hide, [1.0] * (1 + len(hide)))
         assert self._batches is not None
         batch = self._batches.at(int(self.streams.clock) // self.inner_steps)
         keep, *hide = batch.examples
-        return partial(batch.encode, self.encoder.module), keep, hide
+        return Drawn(partial(batch.encode, self.encoder.module), keep, hide, batch.shares)
 
-    def _step(self, encode: Encode, keep: Examples, hide: Sequence[Examples]) -> Tensor:
+    def _step(self, drawn: Drawn) -> Tensor:
         """Run one step of every player; returns the losses and norms to log, (logged, runs)."""
         problem = self.problem
         self._reseed("encoder")
-        z = encode()
+        z = drawn.encode()
+        of_utility, *of_secrets = drawn.shares
+        hide = list(zip(self.secrets, drawn.hide, of_secrets, strict=True))
 
         self._reseed("adversary")
         secret_losses, adversary_norms = [], []
-        for secret, examples in zip(self.secrets, hide, strict=True):
+        for secret, examples, share in hide:
             rows = Rows(z.detach(), examples)
             for _ in range(self.adversary_steps):
-                loss, norm = self._adversary_step(secret, rows)
+                loss, norm = self._adversary_step(secret, rows, share)
             secret_losses.append(loss)
             adversary_norms.append(norm)
 
         self._reseed("utility")
-        utility_loss, utility_norm, gradient = self._utility_step(z.detach(), keep)
-        share = problem.tradeoff[..., None, None].to(gradient.dtype)
-        gradient *= share
+        utility_loss, utility_norm, gradient = self._utility_step(z.detach(), drawn.keep, of_utility)
+        tradeoff = problem.tradeoff[..., None, None].to(gradient.dtype)
+        gradient *= tradeoff
         if problem.hides:
-            for secret, examples in zip(self.secrets, hide, strict=True):
-                hidden = self._secret_gradient(secret, z.detach(), examples).mul_(1 - share)
-                gradient += hidden if problem.hides_in_every_run else hidden.where(share < 1, 0.0)
+            for secret, examples, share in hide:
+                hidden = self._secret_gradient(secret, z.detach(), examples, share).mul_(1 - tradeoff)
+                gradient += hidden if problem.hides_in_every_run else hidden.where(tradeoff < 1, 0.0)
 
         z.backward(gradient)
         encoder_norm = self.encoder.step()
-        losses = (loss.detach().view(-1) for loss in (utility_loss, *secret_losses))
-        return torch.stack([*losses, encoder_norm, utility_norm, *adversary_norms])
+        losses = torch.stack([loss.detach().view(-1) for loss in (utility_loss, *secret_losses)])
+        norms = torch.stack([encoder_norm, utility_norm, *adversary_norms])
+        return torch.cat([self.streams.processes.total(losses), norms])
 
-    def _adversary_step(self, secret: Secret, rows: Rows) -> tuple[Tensor, Tensor]:
+    def _adversary_step(self, secret: Secret, rows: Rows, share: float = 1.0) -> tuple[Tensor, Tensor]:
         if self.objective.adversary_ascends:
             log_q = secret.target.log_probabilities(secret.adversary.module, rows)
-            loss = cross_entropy(clamp_log_probs(log_q), rows.examples.y)
+            loss = _weighted(cross_entropy(clamp_log_probs(log_q), rows.examples.y), share)
             (-loss).sum().backward()
         else:
-            loss = secret.target.loss(secret.adversary.module, rows)
+            loss = _weighted(secret.target.loss(secret.adversary.module, rows), share)
             loss.sum().backward()
         return loss, secret.adversary.step()
 
-    def _utility_step(self, z: Tensor, examples: Examples) -> tuple[Tensor, Tensor, Tensor]:
+    def _utility_step(self, z: Tensor, examples: Examples, share: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
         """Step the head; returns the loss, the norm and the gradient of the loss at z, all from before the step."""
-        loss = self.problem.utility.loss(self.utility.module, Rows(z.requires_grad_(), examples))
+        loss = _weighted(self.problem.utility.loss(self.utility.module, Rows(z.requires_grad_(), examples)), share)
         loss.sum().backward()
         assert z.grad is not None
         return loss, self.utility.step(), z.grad
 
-    def _secret_gradient(self, secret: Secret, z: Tensor, examples: Examples) -> Tensor:
+    def _secret_gradient(self, secret: Secret, z: Tensor, examples: Examples, share: float = 1.0) -> Tensor:
         """The gradient at z of the secret's term; the adversary does not change."""
         target = secret.target
         log_q = target.log_probabilities(secret.adversary.module, Rows(z.requires_grad_(), examples))
         term = self.objective.secret_term(log_q, examples.y, target.prior)
-        (gradient,) = torch.autograd.grad(term.sum(), z)
+        (gradient,) = torch.autograd.grad(_weighted(term, share).sum(), z)
         return gradient
 
     def evaluate(self) -> Evaluation:
@@ -227,3 +251,8 @@ class Adversarial:
     def _reseed(self, role: str) -> None:
         if not self._all_batched:
             self.streams.reseed(role)
+
+
+def _weighted(loss: Tensor, share: float) -> Tensor:
+    """The part of a mean over the examples of all processes."""
+    return loss if share == 1 else loss * share

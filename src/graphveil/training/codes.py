@@ -12,6 +12,8 @@ table.
 
 Classes that the defender may not use (of validation and test nodes) or does not know are replaced by predictions. The
 code of a node is a function of features and links, and never of a secret.
+
+In several processes, each adds its part of a mini-batch to every table, so all processes have the same loss.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,10 +47,11 @@ from graphveil.training.graphs import WholeGraph
 from graphveil.training.information import (
     balanced,
     class_information,
-    class_table,
+    class_sums,
     link_information,
     link_information_beyond,
     link_table,
+    shares_of,
 )
 from graphveil.training.linked_codes import LinkedCodes
 from graphveil.training.loop import Evaluation, Problem, gain
@@ -79,11 +82,13 @@ class CodesOfRound:
         q: Of nodes, (..., n, M).
         nodes: Which nodes these are, counted through all runs; None means all.
         linked: Computes the table of linked codes, (..., M, M); None unless links are the utility.
+        share: How much of the nodes of all processes these are.
     """
 
     q: Tensor
     nodes: Tensor | None
     linked: Callable[[], Tensor] | None
+    share: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +201,7 @@ class Codes:
             self.streams.reseed("encoder")
         graph = self.problem.graph
         codes = self._of_graph(graph) if isinstance(graph, WholeGraph) else self._of_batch()
-        tables = [class_table(codes.q, _at(secret.shares, codes.nodes)) for secret in self.secrets]
+        tables = [self._class_table(codes, secret) for secret in self.secrets]
         leaked = [(class_information(table) + class_information(balanced(table))) / 2 for table in tables]
         kept = self._kept_information(codes, tables)
         tradeoff = self.problem.tradeoff.to(kept.dtype)
@@ -226,11 +231,17 @@ class Codes:
         logits = batch.encode(self.encoder.module)
         nodes, *links = batch.examples
         q = soft_codes(rows_of(logits, nodes.index), self.shape)
-        linked = partial(self._linked_in_batch, logits, links[0].index) if links else None
-        return CodesOfRound(q, nodes.y, linked)
+        linked = partial(self._linked_in_batch, logits, links[0].index, batch.shares[1]) if links else None
+        return CodesOfRound(q, nodes.y, linked, batch.shares[0])
 
-    def _linked_in_batch(self, logits: Tensor, links: Tensor) -> Tensor:
-        return link_table(*(soft_codes(end, self.shape) for end in ends(logits, links)))
+    def _linked_in_batch(self, logits: Tensor, links: Tensor, share: float) -> Tensor:
+        table = link_table(*(soft_codes(end, self.shape) for end in ends(logits, links)))
+        return self.streams.processes.total(table * share)
+
+    def _class_table(self, codes: CodesOfRound, classes: Classes) -> Tensor:
+        """T(c, y) of the nodes of a round."""
+        sums = class_sums(codes.q, _at(classes.shares, codes.nodes))
+        return shares_of(self.streams.processes.total(sums if codes.share > 0 else 0 * sums))
 
     def _thinned(self, adjacency: Adjacency) -> Adjacency:
         """The adjacency of this round, with edge dropout: without it, codes overfit the training links."""
@@ -243,7 +254,7 @@ class Codes:
     def _kept_information(self, codes: CodesOfRound, secrets: Sequence[Tensor]) -> Tensor:
         """The information of the codes about the utility in nats, (...)."""
         if self.utility is not None:
-            return class_information(class_table(codes.q, _at(self.utility.shares, codes.nodes)))
+            return class_information(self._class_table(codes, self.utility))
         assert codes.linked is not None
         table = codes.linked()
         self.pairs.add(table, TABLE_SHARE)
@@ -255,7 +266,8 @@ class Codes:
         kept = torch.stack(beyond).mean(dim=0)
         if self.problem.hides_in_every_run:
             return kept
-        return kept.where(self.problem.tradeoff < 1, link_information(table, codes.q.mean(dim=-2)))
+        shares = self.streams.processes.total(codes.q.mean(dim=-2) * codes.share)
+        return kept.where(self.problem.tradeoff < 1, link_information(table, shares))
 
     def _sample_of_nodes(self, logits: Tensor) -> Tensor | None:
         """Rows of a sample of the nodes, (..., count); None if all nodes are used."""

@@ -40,13 +40,16 @@ from graphveil.codes.tables import link_table, pair_table, unordered
 from graphveil.models.layers import Features
 from graphveil.models.sparse import Pattern, SparseMatrix
 from graphveil.models.student import Student
+from graphveil.processes import ALONE, current
 from graphveil.randomness import draw, generator, global_stream
 from graphveil.training.information import (
     TINY,
     class_information,
+    class_sums,
     class_table,
     link_information,
     link_information_beyond,
+    shares_of,
 )
 from graphveil.training.inputs import FeatureRows
 from graphveil.training.players import Player, Streams
@@ -297,14 +300,16 @@ def _train_student(lesson: Lesson, nodes: Tensor, *names: str | int) -> Student:
     p, x = lesson.p, lesson.x
     with global_stream(lesson.seed, "distil", *names):
         student = Student(lesson.in_channels, lesson.channels, p.size(1)).to(p.device)
-    streams = Streams([lesson.seed], STUDENT_STEPS, p.device)
+    together = current() if isinstance(x, FeatureRows) else ALONE
+    streams = Streams([lesson.seed], STUDENT_STEPS, p.device, together)
     player = Player("/".join(("student", *map(str, names))), student, streams, lr=0.01, clip=5.0, weight_decay=5e-4)
 
-    def step(x: Features, rows: Tensor, p: Tensor, secrets: Sequence[Tensor]) -> None:
+    def step(x: Features, rows: Tensor, p: Tensor, secrets: Sequence[Tensor], share: float = 1.0) -> None:
         log_q = student(x).log_softmax(dim=-1)
-        loss = -(p * log_q[rows]).sum(dim=-1).mean()
+        loss = -(p * log_q[rows]).sum(dim=-1).mean() * share
         for shares in secrets:
-            loss = loss + lesson.weight * class_information(class_table(log_q.exp(), shares))
+            table = shares_of(together.total(class_sums(log_q.exp(), shares) * (share > 0)))
+            loss = loss + lesson.weight * class_information(table)
         loss.backward()
         player.step()
 
@@ -317,9 +322,11 @@ def _train_student(lesson: Lesson, nodes: Tensor, *names: str | int) -> Student:
     for number in range(STUDENT_STEPS):
         streams.clock.fill_(number)
         if isinstance(x, FeatureRows):
-            some = nodes[order.at(number).to(nodes.device)]
+            places = order.at(number)
+            own, share = together.share(len(places))
+            some = nodes[places[own].to(nodes.device)]
             rows = torch.arange(len(some), device=p.device)
-            step(x[some.cpu()].to(p.device), rows, p[some], [shares[some] for shares in lesson.secrets])
+            step(x[some.cpu()].to(p.device), rows, p[some], [shares[some] for shares in lesson.secrets], share)
         else:
             once()
     return student.eval()

@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from graphveil import processes
 from graphveil.data import Split
 from graphveil.data.graph import undirected_pairs
 from graphveil.data.sampler import Neighbours
 from graphveil.models.layers import Features
 from graphveil.models.sparse import Adjacency
+from graphveil.processes import ALONE, Processes
 from graphveil.training.inputs import FeatureRows, adjacency, features
 from graphveil.training.players import embed
 from graphveil.training.recipes import Recipe
@@ -29,6 +32,7 @@ class WholeGraph:
 
     x: Features
     adjacency: Adjacency
+    processes: ClassVar[Processes] = ALONE
 
     def embed(self, encoder: nn.Module) -> Tensor:
         """Return the encoder's output for every node, without gradients and without dropout."""
@@ -53,7 +57,8 @@ def graph_of(
     assert len(splits) <= 1
     pairs = splits[0].message_pairs if splits else undirected_pairs(graph.edge_index.cpu())
     neighbours = Neighbours.of(pairs, graph.x.size(0))
-    return SampledGraph(neighbours, FeatureRows.of(graph, splits, scaling), recipe.batch_size, recipe.fanout, device)
+    rows = FeatureRows.of(graph, splits, scaling)
+    return SampledGraph(neighbours, rows, recipe.batch_size, recipe.fanout, device, processes.current())
 
 
 def features_of(

@@ -18,8 +18,17 @@ def class_table(q: Tensor, classes: Tensor) -> Tensor:
         q: (..., n, M).
         classes: s, (..., n, C): one-hot if the class is known, else a prediction, or zeros to exclude a node.
     """
-    table = (classes.mT @ q).mT  # twice as fast as q' s, since q is wide
-    return table / table.sum(dim=(-2, -1), keepdim=True).clamp(min=TINY)
+    return shares_of(class_sums(q, classes))
+
+
+def class_sums(q: Tensor, classes: Tensor) -> Tensor:
+    """Return the sum over nodes of q(c) s(y), (..., M, C); see `class_table`."""
+    return (classes.mT @ q).mT  # twice as fast as q' s, since q is wide
+
+
+def shares_of(sums: Tensor) -> Tensor:
+    """Return a table divided by its sum."""
+    return sums / sums.sum(dim=(-2, -1), keepdim=True).clamp(min=TINY)
 
 
 def class_information(table: Tensor) -> Tensor:

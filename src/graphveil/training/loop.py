@@ -176,6 +176,7 @@ class Training:
         """Evaluate, and save the state of every run whose score is its best so far."""
         evaluation = self.method.evaluate()
         values = torch.stack([evaluation.utility, evaluation.score, *evaluation.adversaries, *evaluation.probes])
+        values = self.method.streams.processes.of_first(values)  # all processes select the same states
         self.record_losses()
         of_runs = values.view(len(values), -1).T.tolist()
         tradeoffs: list[float] = self.method.problem.tradeoff.view(-1).tolist()

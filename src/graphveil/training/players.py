@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from graphveil.models.layers import Dropout, Features
 from graphveil.models.sparse import Adjacency
 from graphveil.models.stack import is_batched
+from graphveil.processes import ALONE, Processes
 from graphveil.randomness import Noise, stream
 
 
@@ -18,10 +19,11 @@ class Streams:
         seeds: The seeds of the runs.
         steps: The number of steps.
         device: The device.
+        processes: The processes that share the examples of each step.
     """
 
-    def __init__(self, seeds: Sequence[int], steps: int, device: torch.device) -> None:
-        self.seeds, self.steps = list(seeds), steps
+    def __init__(self, seeds: Sequence[int], steps: int, device: torch.device, processes: Processes = ALONE) -> None:
+        self.seeds, self.steps, self.processes = list(seeds), steps, processes
         self.clock = torch.zeros(1, dtype=torch.long, device=device)
 
     def __call__(self, name: str) -> Noise:
@@ -36,6 +38,8 @@ class Streams:
 class Player:
     """A module with its optimiser; its dropout draws from streams named after the player.
 
+    If several processes share the examples, gradients are summed over them, and each has its own dropout.
+
     Args:
         name: The name of the player.
         module: The module.
@@ -49,6 +53,8 @@ class Player:
         self, name: str, module: nn.Module, streams: Streams, lr: float, clip: float, weight_decay: float = 0.0
     ) -> None:
         self.name, self.module, self.runs, self.clip = name, module, len(streams.seeds), clip
+        self._processes = streams.processes
+        of_process = "" if self._processes.is_first else f"process-{self._processes.rank}/"
         self.parameters = list(module.parameters())
         on_gpu = any(parameter.is_cuda for parameter in self.parameters)
         self.optimizer: torch.optim.Optimizer = torch.optim.Adam(
@@ -56,7 +62,7 @@ class Player:
         )
         for place, part in module.named_modules():
             if isinstance(part, Dropout):
-                part.noise = streams(f"{name}/{place}")
+                part.noise = streams(f"{of_process}{name}/{place}")
 
     @property
     def is_batched(self) -> bool:
@@ -66,6 +72,7 @@ class Player:
     def step(self) -> Tensor:
         """Clip the gradient of each run, step, and clear the gradients; returns the norms before clipping, (runs,)."""
         gradients = [p.grad for p in self.parameters if p.grad is not None]
+        self._processes.add(gradients)
         norms = [torch.linalg.vector_norm(gradient.reshape(self.runs, -1), dim=1) for gradient in gradients]
         norm: Tensor = torch.linalg.vector_norm(torch.stack(norms), dim=0)
         shrink = (self.clip / (norm + 1e-6)).clamp_(max=1)

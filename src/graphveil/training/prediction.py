@@ -109,7 +109,7 @@ def predict(problem: Problem, target: NodeClasses, in_channels: int, seeds: list
     built = [_built(seed, recipe, in_channels, target.num_classes) for seed in seeds]
     modules = {part: stack([of_run[part] for of_run in built]).to(device) for part in built[0]}
     plain = Problem(problem.graph, held, [], torch.ones_like(problem.tradeoff))
-    streams = Streams(seeds, recipe.rounds, device)
+    streams = Streams(seeds, recipe.rounds, device, problem.graph.processes)
     method = Adversarial(plain, modules, ADVERSARIAL["club"], recipe, 0, streams)
     training = Training(method, recipe)
     training.run()

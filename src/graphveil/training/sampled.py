@@ -7,6 +7,9 @@ thread makes the next one.
 Only the nodes of a batch need their features, so these may be mapped from a file. What does not depend on the batch is
 linear in nodes and links: neighbours as integers, and in evaluation one layer's output for all nodes.
 
+Several processes may train together: each makes a batch of the examples in its part of the graph, and computes its
+share of exact embeddings.
+
 GCN's weights of sampled links are scaled by how many of the neighbours they stand for, so that sums over neighbours are
 right in expectation; means and attention are over the sampled neighbours. The smoothing of an encoder would need
 neighbours of many hops, and is applied in exact embeddings only.
@@ -16,15 +19,18 @@ import contextvars
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor, nn
 
+from graphveil.data.partition import part_of_nodes
 from graphveil.data.sampler import NeighborSampler, Neighbours, link_codes
 from graphveil.models.codes import CodeEncoder
 from graphveil.models.layered import Block, Layered, through_layers
 from graphveil.models.layers import Features
 from graphveil.models.sparse import Pattern, SparseMatrix
+from graphveil.processes import ALONE, Processes
 from graphveil.randomness import generator, stream
 from graphveil.training.inputs import FeatureRows
 from graphveil.training.targets import Examples, LearnedTarget, ListedExamples
@@ -41,13 +47,15 @@ class Batch:
         x: The features of all nodes of the batch.
         blocks: The sampled neighbours for each layer.
         degree: The number of links of each node of the examples plus one, as far as they are used, (nodes,).
-        examples: The examples; their indices are rows of what `encode` returns.
+        examples: The examples of each target; their indices are rows of what `encode` returns.
+        shares: How much of the examples of all processes these are, for each target.
     """
 
     x: Features
     blocks: Sequence[Block]
     degree: Tensor
     examples: Sequence[Examples]
+    shares: Sequence[float]
 
     def encode(self, encoder: nn.Module) -> Tensor:
         """Return the encoder's output for the nodes of the examples."""
@@ -65,12 +73,19 @@ class SampledGraph:
         batch_size: The number of examples of a target in a batch.
         fanout: How many neighbours of a node are sampled for each layer.
         device: The device of the encoder.
+        processes: The processes that train on this graph together.
     """
 
     def __init__(
-        self, neighbours: Neighbours, features: FeatureRows, batch_size: int, fanout: int, device: torch.device
+        self,
+        neighbours: Neighbours,
+        features: FeatureRows,
+        batch_size: int,
+        fanout: int,
+        device: torch.device,
+        processes: Processes = ALONE,
     ) -> None:
-        self.neighbours, self.features, self.device = neighbours, features, device
+        self.neighbours, self.features, self.device, self.processes = neighbours, features, device, processes
         self.batch_size, self.fanout = batch_size, fanout
         self.degree = neighbours.degree.float() + 1
         self._scale = self.degree.rsqrt()
@@ -97,18 +112,24 @@ class SampledGraph:
     def _through_layers(self, encoder: Layered) -> Tensor:
         h: Tensor | None = None
         for layer in range(encoder.depth):
-            projected = self._joined(encoder.project(layer, self._inputs(h, rows)) for rows in self._rows())
-            h = self._joined(encoder.aggregate(layer, projected, self.block(rows)) for rows in self._ranges())
+            projected = self._joined(partial(self._projected, encoder, layer, h), self._rows())
+            h = self._joined(partial(self._aggregated, encoder, layer, projected), self._ranges())
         assert h is not None
         return h
 
     def _smoothed(self, start: Tensor, encoder: Layered) -> Tensor:
+        def smoothed(z: Tensor, rows: slice) -> Tensor:
+            return torch.lerp(self.block(rows).normalized @ z, start[rows], encoder.restart)
+
         z = start
         for _ in range(encoder.smoothing):
-            z = self._joined(
-                torch.lerp(self.block(rows).normalized @ z, start[rows], encoder.restart) for rows in self._ranges()
-            )
+            z = self._joined(partial(smoothed, z), self._ranges())
         return z
+
+    @cached_property
+    def part(self) -> Tensor | None:
+        """The process that each node belongs to, (num_nodes,); None if any process may work on any node."""
+        return None if self.processes.size == 1 else part_of_nodes(self.neighbours, self.processes)
 
     def batches(
         self,
@@ -121,19 +142,26 @@ class SampledGraph:
         """Return the mini-batches of a training; see `Batches`."""
         return Batches(self, draw, _layers_of(encoder)[0].depth, seed, rounds, edge_dropout)
 
-    def _inputs(self, h: Tensor | None, rows: slice) -> Features:
-        return self.features[rows].to(self.device) if h is None else h[rows]
+    def _projected(self, encoder: Layered, layer: int, h: Tensor | None, rows: slice) -> Tensor:
+        return encoder.project(layer, self.features[rows].to(self.device) if h is None else h[rows])
 
-    def _joined(self, parts: Iterator[Tensor]) -> Tensor:
-        """Parts of all nodes as one tensor, without holding all parts beside it."""
+    def _aggregated(self, encoder: Layered, layer: int, projected: Tensor, rows: slice) -> Tensor:
+        return encoder.aggregate(layer, projected, self.block(rows))
+
+    def _joined(self, compute: Callable[[slice], Tensor], ranges: Iterator[slice]) -> Tensor:
+        """Rows of all nodes as one tensor, without holding all parts beside it. Each process computes some ranges."""
+        every = list(ranges)
+        alone = len(every) < self.processes.size
+        own = every if alone else every[self.processes.rank :: self.processes.size]
         joined: Tensor | None = None
-        place = 0
-        for part in parts:
+        for rows in own:
+            part = compute(rows)
             if joined is None:
-                joined = part.new_empty(self.num_nodes, *part.shape[1:])
-            joined[place : place + len(part)] = part
-            place += len(part)
+                joined = part.new_zeros(self.num_nodes, *part.shape[1:])
+            joined[rows] = part
         assert joined is not None
+        if not alone:
+            self.processes.add([joined])  # of each row, all summands but one are 0
         return joined
 
     def _rows(self) -> Iterator[slice]:
@@ -185,8 +213,10 @@ class Batches:
         edge_dropout: float = 0.0,
     ) -> None:
         self.graph, self._draw, self._seed, self._rounds = graph, draw, seed, rounds
+        self._part = graph.part  # all processes agree on it here, and not in their threads
         self._edge_dropout = edge_dropout
-        self._sampler = NeighborSampler(graph.neighbours, [graph.fanout] * depth, seed)
+        own_seed = seed if graph.processes.is_first else stream(seed, "process", graph.processes.rank)
+        self._sampler = NeighborSampler(graph.neighbours, [graph.fanout] * depth, own_seed)
         self._thread: ThreadPoolExecutor | None = None
         self._next: tuple[int, Future[Batch]] | None = None
 
@@ -214,7 +244,8 @@ class Batches:
         self._next = (number, self._thread.submit(in_this_context, self._make, number))
 
     def _make(self, number: int) -> Batch:
-        graph, examples, device = self.graph, self._draw(number), self.graph.device
+        graph, device = self.graph, self.graph.device
+        examples, shares = zip(*map(self._own, self._draw(number)), strict=True)
         seeds, local = torch.cat([part.index.flatten() for part in examples]).unique(return_inverse=True)
         self._sampler.calls = number
         sampled = self._sampler.sample(seeds)
@@ -240,7 +271,25 @@ class Batches:
                 ListedExamples(index.view(part.index.shape), part.y).to(device)
                 for index, part in zip(parts, examples, strict=True)
             ],
+            shares=shares,
         )
+
+    def _own(self, examples: Examples) -> tuple[Examples, float]:
+        """The examples that this process works on, and how much of all examples these are.
+
+        Nodes and links belong to the process of their part of the graph, a link between two parts to that of one end.
+        """
+        processes, count = self.graph.processes, examples.y.size(-1)
+        if processes.size == 1:
+            return examples, 1.0
+        if self._part is None:
+            places, share = processes.share(count)
+        else:
+            of_ends, place = self._part[examples.index].view(-1, count), torch.arange(count)
+            places, share = processes.weighted(
+                (of_ends[place % len(of_ends), place] == processes.rank).nonzero().flatten(), count
+            )
+        return ListedExamples(examples.index[..., places], examples.y[places]), share
 
     def _kept(self, node: Tensor, row: Tensor, col: Tensor, number: int) -> Tensor:
         """Which of the sampled links are used, (links,)."""

@@ -3,12 +3,16 @@
 A GPU is idle most of the time while one small graph trains. In a batch the runs' weights are stacked and their graphs
 are one block-diagonal graph, so that all of them go through the one loop of `graphveil.training.loop` at once. If
 links are hidden, the several teachers of a student are runs of one batch, too.
+
+By mini-batches, several processes can fit one veil: every process calls the same functions with the same graph, and has
+the same fitted veil afterwards. The first one reads and writes the checkpoint.
 """
 
 import copy
 import hashlib
 import json
 import logging
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
@@ -28,6 +32,7 @@ from graphveil.models.build import spec_name
 from graphveil.models.codes import CodeShape
 from graphveil.models.grid import Grid
 from graphveil.models.stack import is_batched, load_parts, of_run, stack
+from graphveil.processes import Processes
 from graphveil.randomness import stream
 from graphveil.training.book import code_shape
 from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
@@ -133,7 +138,8 @@ class Fitting:
             tradeoff=torch.tensor([veil.tradeoff for veil in veils], dtype=torch.float64, device=device).squeeze(),
         )
         check_encoder(first, modules["encoder"], problem, graph.x.size(0))
-        streams = Streams([veil.seed for veil in veils], first.recipe.rounds * first.recipe.inner_steps, device)
+        seeds, steps = [veil.seed for veil in veils], first.recipe.rounds * first.recipe.inner_steps
+        streams = Streams(seeds, steps, device, problem.graph.processes)
         with self._conditions():  # it may train a predictor of unknown classes
             return Training(build_method(first, problem, modules, streams), first.recipe)
 
@@ -183,11 +189,14 @@ class Fitting:
         """Continue from `file` if it exists, and save to it from now on."""
         (veil,), (split,) = self.veils, self.splits
         fingerprint = _fingerprint(veil, self.graph, split, self.training)
-        if file.exists():
-            load_checkpoint(self.training, file, fingerprint)
+        processes = self.training.method.streams.processes
+        _check_same(fingerprint, processes)
+        with _file_of_first(file, processes) as saved:
+            if saved.exists():
+                load_checkpoint(self.training, saved, fingerprint)
 
         def after_round(training: Training) -> None:
-            if training.round % CHECKPOINT_EVERY == 0:
+            if training.round % CHECKPOINT_EVERY == 0 and processes.is_first:
                 save_checkpoint(training, file, fingerprint)
             if on_round is not None:
                 on_round(training)
@@ -269,6 +278,31 @@ def _fingerprint(veil: "Veil", graph: Data, split: Split, training: Training) ->
     made_by = [ALGORITHM, [column.name for column in fields(Round)], has_loops]
     text = json.dumps([made_by, veil.config(), digest(graph), split.digest()], sort_keys=True, default=str)
     return hashlib.sha256(text.encode() + safetensors.torch.save(training.best)).hexdigest()
+
+
+def _check_same(fingerprint: str, processes: Processes) -> None:
+    """Refuse processes that were given another graph, split or configuration than the first one."""
+    if processes.bytes_of_first(fingerprint.encode()) != fingerprint.encode():
+        raise GraphveilError(
+            f"process {processes.rank} has another graph, split or configuration than process 0: give every machine the"
+            " same files, options and versions."
+        )
+
+
+@contextmanager
+def _file_of_first(file: Path, processes: Processes) -> Iterator[Path]:
+    """The file of the first process, which the others may not be able to read, or a path without a file."""
+    content = b""
+    if processes.size > 1:
+        content = processes.bytes_of_first(file.read_bytes() if processes.is_first and file.exists() else b"")
+    if processes.is_first:
+        yield file
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / file.name
+        if content:
+            copy.write_bytes(content)
+        yield copy
 
 
 def _shared_config(veil: "Veil") -> dict[str, Any]:

@@ -1,0 +1,284 @@
+"""Several processes: their shares and sums, the same training as in one, and torchrun with a worker that is killed."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphveil.processes import ALONE, Processes, current, is_restarted, launched, reports_errors
+from tests.forked import Forks, happens, processes_of_group
+from tests.together import run_together, start_together
+
+# ----- one process ----------------------------------------------------------------------------------------------------
+
+
+def test_without_torchrun_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "3")  # other launchers set it, too
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    assert launched() == current() == ALONE
+    assert reports_errors()
+    assert not is_restarted()
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert launched() == Processes(3, 8)
+    assert is_restarted()
+
+
+def test_alone_nothing_changes() -> None:
+    x = torch.randn(3, requires_grad=True)
+    assert ALONE.total(x) is x
+    assert ALONE.of_first(x) is x
+    assert ALONE.bytes_of_first(b"x") == b"x"
+    gradient = torch.ones(2)
+    ALONE.add([gradient])
+    assert gradient.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(("count", "size"), [(7, 3), (3, 3), (2, 3), (1, 2)])
+def test_shares_are_all_examples_once(count: int, size: int) -> None:
+    parts = [Processes(rank, size).share(count) for rank in range(size)]
+    weighted = [(place, weight) for places, weight in parts for place in places.tolist() if weight > 0]
+    assert sorted(place for place, _ in weighted) == list(range(count))
+    assert sum(weight for _, weight in parts) == pytest.approx(1)
+    for places, weight in parts:
+        assert weight == (len(places) / count if weight else 0)
+        assert len(places) > 0, "a process without examples gets one, with weight 0"
+
+
+# ----- sums -----------------------------------------------------------------------------------------------------------
+
+
+def test_sums_over_processes_and_their_gradients(forks: Forks, tmp_path: Path) -> None:
+    """Loss f(sum of parts): each process gets f' times its part, and the sum of gradients is that of one process."""
+    said = run_together(
+        forks,
+        """
+import json
+from graphveil.processes import current
+processes = current()
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+total = processes.total(weight * (rank + 1))   # [1, 2] + [2, 4] = [3, 6]
+total.square().sum().backward()                # 2 * total * (rank + 1)
+own = weight.grad.tolist()
+other = torch.tensor([[float(rank)]])
+processes.add([weight.grad, other])
+print(json.dumps({"total": total.tolist(), "own": own, "sum": weight.grad.tolist(), "other": other.item(),
+                  "first": processes.of_first(torch.tensor([rank + 5])).item(),
+                  "bytes": processes.bytes_of_first(b"of 0" if rank == 0 else b"").decode(),
+                  "none": processes.bytes_of_first(b"").decode()}))
+""",
+        tmp_path,
+    )
+    for rank, of_process in enumerate(map(json.loads, said)):
+        assert of_process == {
+            "total": [3, 6],
+            "own": [6.0 * (rank + 1), 12.0 * (rank + 1)],
+            "sum": [18, 36],  # of sum (3 w)^2, at w = (1, 2)
+            "other": 1,
+            "first": 5,
+            "bytes": "of 0",
+            "none": "",
+        }
+
+
+def test_a_process_that_ends_is_an_error_of_the_others_in_one_sentence(forks: Forks, tmp_path: Path) -> None:
+    code = """
+from graphveil.errors import GraphveilError
+from graphveil.processes import current
+distributed.barrier()
+if rank == 1:
+    import os
+    os._exit(9)
+try:
+    while True:
+        current().total(torch.ones(1))
+except GraphveilError as error:
+    print(error)
+"""
+    first, other = start_together(forks, code, tmp_path, leave="")
+    assert other.wait() == 9
+    assert first.wait() == 0, first.said
+    assert re.match(r"process 0 of 2 lost the connection to another one, which has probably ended \(", first.printed)
+    assert first.printed.count("\n") == 1
+
+
+# ----- training -------------------------------------------------------------------------------------------------------
+
+TRAIN = """
+import json
+import sys
+import graphveil as gv
+from graphveil.training import prediction
+prediction.CLASSIFIER = prediction.CLASSIFIER.but(dropout=0.0)
+graph = gv.generate(gv.GraphSpec(num_nodes=150, num_edges=500, num_features=40, num_classes=3), seed=5)
+split = gv.Split.proportional(graph, seed=2)
+for utility, secret, objective, head in {problems!r}:
+    recipe = gv.Veil(utility, secret, objective=objective, encoder={encoder!r}).recipe.by_batches(40).but(
+        rounds=25, warmup=8, ramp=8, fanout=150, dropout=0.0, hidden_channels=8, evaluate_every=5)
+    adversary = None if head is None else gv.Adversary(head)  # the default one has dropout
+    veil = gv.Veil(utility, secret, {encoder!r}, objective=objective, recipe=recipe, adversary=adversary, device="cpu")
+    veil.fit(graph, split)
+    losses = [done.utility_loss for done in veil.history_]
+    print(json.dumps([losses, veil.encode(graph, split).flatten().tolist(), veil.best_round_]))
+"""
+PROBLEMS = [
+    ("links", "labels", "codes", None),
+    ("labels", "links", "codes", None),
+    ("links", "labels", "club", "linear"),
+    ("labels", "links", "club", "bilinear"),
+]
+
+
+def results(printed: str) -> list[tuple[Tensor, Tensor, int]]:
+    lines = map(json.loads, printed.splitlines())
+    return [(torch.tensor(losses), torch.tensor(z), best) for losses, z, best in lines]
+
+
+@pytest.mark.parametrize("encoder", ["gcn", "sage"])
+def test_two_processes_train_as_one_does(forks: Forks, tmp_path: Path, encoder: str) -> None:
+    """With all neighbours and without dropout, the same global batch has the same gradient, up to rounding."""
+    code = TRAIN.format(problems=PROBLEMS, encoder=encoder)
+    alone = results(forks.script("import torch\ntorch.set_num_threads(1)\n" + code))
+    first, other = map(results, run_together(forks, code, tmp_path))
+    for (losses, z, best), together, same in zip(alone, first, other, strict=True):
+        # codes start nearly independent of links: the first losses are differences of float rounding
+        assert torch.allclose(together[0], losses, rtol=0.03, atol=1e-4)
+        assert torch.allclose(together[1], z, rtol=0, atol=0.03 * float(z.abs().max()))
+        assert together[2] == best
+        assert together[0].equal(same[0]), "all processes have the same state"
+        assert together[1].equal(same[1])
+        assert together[2] == same[2]
+
+
+def test_a_process_with_another_graph_is_refused(forks: Forks, tmp_path: Path) -> None:
+    code = """
+import graphveil as gv
+graph = gv.generate(gv.GraphSpec(num_nodes=150, num_edges=500, num_features=40, num_classes=3), seed=5 + rank)
+recipe = gv.Veil().recipe.by_batches(40).but(rounds=2, hidden_channels=8)
+try:
+    gv.Veil(recipe=recipe, device="cpu").fit(graph, gv.Split.proportional(graph, 2), checkpoint="unused")
+except gv.GraphveilError as error:
+    print(error)
+"""
+    first, other = start_together(
+        forks,
+        f"from pathlib import Path\n{code}".replace('"unused"', f"Path({str(tmp_path / 'c')!r})"),
+        tmp_path,
+        leave="",
+    )
+    assert other.wait() == 0, other.said
+    assert "process 1 has another graph, split or configuration than process 0" in other.printed
+    first.wait()
+    assert not (tmp_path / "c").exists()
+    assert len(list(tmp_path.iterdir())) == 1, "nothing is left but the store of the test"
+
+
+# ----- torchrun -------------------------------------------------------------------------------------------------------
+
+PROTECT = ["protect", "karate", "--batch-size", "16", "--set", "fanout=3"]
+PROTECT += ["--set", "rounds=300", "--set", "warmup=100", "--set", "ramp=100"]
+
+
+def torchrun(*options: str, out: Path, arguments: Sequence[str] = PROTECT) -> "subprocess.Popen[str]":
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        *options,
+        "-m",
+        "graphveil",
+        *arguments,
+        "--out",
+        out.name,
+    ]
+    with out.with_suffix(".log").open("w") as log:
+        return subprocess.Popen(command, cwd=out.parent, stdout=log, stderr=log, text=True, start_new_session=True)
+
+
+def ended(launcher: "subprocess.Popen[str]", out: Path) -> str:
+    """What all processes have printed; none of them is left."""
+    code = launcher.wait(300)
+    said = out.with_suffix(".log").read_text()
+    assert code == 0, said
+    assert processes_of_group(launcher.pid) == []
+    return said
+
+
+def workers_of(launcher: "subprocess.Popen[str]") -> dict[str, int]:
+    """The ids of the workers by rank."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = dict(
+                pair.split("=", 1) for pair in (folder / "environ").read_text().split("\0") if "=" in pair
+            )
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has just ended
+            continue
+        if parent == launcher.pid and "RANK" in environment:
+            found[environment["RANK"]] = int(folder.name)
+    return found
+
+
+@pytest.mark.slow
+def test_torchrun_with_a_killed_worker_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    ended(torchrun("--standalone", "--nproc-per-node", "2", out=whole), whole)
+    launcher = torchrun("--standalone", "--nproc-per-node", "2", "--max-restarts", "1", out=killed)
+    assert happens((killed / "checkpoint.safetensors").exists, 120)
+    os.kill(workers_of(launcher)["1"], signal.SIGKILL)
+    said = ended(launcher, killed)
+    assert said.count("round 1 of 300") == 1, "the second time it continues"
+    for name in ("embeddings.parquet", "model.safetensors", "history.parquet"):
+        assert (killed / name).read_bytes() == (whole / name).read_bytes()
+    assert {file.name for file in killed.iterdir()} == {file.name for file in whole.iterdir()}
+    assert said.count("rounds in") == 1, "one process prints"
+
+
+@pytest.mark.slow
+def test_two_machines(tmp_path: Path) -> None:
+    """Two launchers with a process each, in folders of their own: the first one writes the run."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = str(bound.getsockname()[1])
+    outs = [tmp_path / f"machine-{rank}" / "run" for rank in range(2)]
+    launchers = []
+    for rank, out in enumerate(outs):
+        out.parent.mkdir()
+        options = ("--nnodes", "2", "--node-rank", str(rank), "--master-addr", "127.0.0.1", "--master-port", port)
+        launchers.append(torchrun(*options, "--nproc-per-node", "1", out=out))
+    first, other = (ended(*machine) for machine in zip(launchers, outs, strict=True))
+    assert "300 rounds in" in first
+    assert (outs[0] / "run.json").exists()
+    assert not outs[1].exists()
+    assert "round" not in other
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["protect", "karate"], "torchrun started 2 processes, which train by mini-batches only: give a --batch-size"),
+        (["protect", "karate", "--batch-size", "500"], "which train by mini-batches only"),
+        (["protect", "nowhere", "--batch-size", "8"], "nowhere"),
+        (["sweep", "karate"], "torchrun started 2 processes, which only `protect` uses: leave out torchrun."),
+    ],
+)
+def test_an_error_is_reported_once(tmp_path: Path, arguments: list[str], sentence: str) -> None:
+    out = tmp_path / "out"
+    launcher = torchrun("--standalone", "--nproc-per-node", "2", out=out, arguments=arguments)
+    assert launcher.wait(120) != 0
+    said = [line for line in out.with_suffix(".log").read_text().splitlines() if line.startswith("graphveil: ")]
+    assert len(said) == 1
+    assert sentence in said[0]
+    assert not out.exists()
+    assert processes_of_group(launcher.pid) == []
