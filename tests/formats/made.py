@@ -45,7 +45,7 @@ def counts() -> dict[str, Any]:
 def veil() -> dict[str, Any]:
     """As `Veil.save` writes it."""
     return {
-        "schema": "graphveil/run/7",
+        "schema": "graphveil/run/8",
         "config": {
             "utility": "links",
             "secrets": ["labels"],
@@ -90,6 +90,7 @@ def run() -> dict[str, Any]:
         "certificates": {"labels": certificate(), "links": certificate("links"), "town": None},
         "seconds": 3.125,
         "rounds": 300,
+        "processes": 2,
         "split_seed": 4,
         "embedded": None,
     }

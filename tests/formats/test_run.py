@@ -39,7 +39,7 @@ def test_a_folder_of_embed_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"schema": "graphveil/run/6"}, "its schema is 'graphveil/run/6', expected 'graphveil/run/7'"),
+        ({"schema": "graphveil/run/7"}, "its schema is 'graphveil/run/7', expected 'graphveil/run/8'"),
         ({"split": None}, "split: expected a text, got null"),
         ({"config": made.run()["config"] | {"secrets": []}}, "config.secrets: expected a list of length >= 1"),
     ],

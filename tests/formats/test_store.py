@@ -143,7 +143,7 @@ def test_half_a_surrogate_pair_is_a_text(tmp_path: Path) -> None:
         read(tmp_path / "audit.json", AuditRecord)
 
 
-OPTIONAL = {"seconds", "rounds", "embedded", "answers_sha256", "ci", "excess", "split_seed"}
+OPTIONAL = {"processes", "seconds", "rounds", "embedded", "answers_sha256", "ci", "excess", "split_seed"}
 OPTIONAL |= {"equal_classes", "certified", "with_features", "epsilon"}
 OPTIONAL |= {"limit", "class_matched", "true_classes", "over_true_classes"}
 FREE = {"recipe", "features", "encoding", "cell", "selection"}

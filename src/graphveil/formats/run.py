@@ -10,7 +10,7 @@ from graphveil.formats.certificate import Certificate
 from graphveil.formats.record import Count, File, Number, Record, Share
 from graphveil.formats.store import read, reason
 
-SCHEMA = "graphveil/run/7"
+SCHEMA = "graphveil/run/8"
 
 
 class AdversaryConfig(Record, frozen=True):
@@ -131,6 +131,7 @@ class RunRecord(VeilRecord, frozen=True, kw_only=True):
         certificates: by secret, None for embeddings with too many distinct rows.
         seconds: of the training; None in a folder of `graphveil embed`.
         rounds: the same.
+        processes: how many processes trained together; None in a folder of `graphveil embed`.
         embedded: None for a run that was trained on this graph.
     """
 
@@ -150,6 +151,7 @@ class RunRecord(VeilRecord, frozen=True, kw_only=True):
     certificates: dict[str, Certificate | None]
     seconds: Number | None = None
     rounds: Count | None = None
+    processes: Count | None = None
     split_seed: int | None = None
     embedded: Embedded | None = None
 

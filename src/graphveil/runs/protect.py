@@ -16,7 +16,7 @@ from graphveil.data import Split, digest
 from graphveil.data.origin import node_ids, origin_of
 from graphveil.data.summary import summary, unknown_counts
 from graphveil.errors import DivergedError
-from graphveil.processes import joined
+from graphveil.processes import joined, launched
 from graphveil.runs.audit import utility_of
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.trained_on import TrainedOn
@@ -87,6 +87,7 @@ def protect(
             "scores": asdict(score),
             "seconds": round(seconds, 3),
             "rounds": len(veil.history_),
+            "processes": launched().size,
             "graph_digest": digest(graph),
             "split_digest": split.digest(),
             "message_edges": split.message_edges,
