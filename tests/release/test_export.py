@@ -305,7 +305,7 @@ def test_a_forced_export_has_the_objection_on_the_card(run: Path, tmp_path: Path
     made = release(run, tmp_path / "out", force=True)
     assert made.objections == (LEAK,)
     lines = (made.folder / "CARD.md").read_text().splitlines()
-    assert "**This release was forced.** There were objections to it:" in lines
+    assert "**This release was forced.** `graphveil export` had objections to it:" in lines
     assert f"- Objection: {LEAK}." in lines
 
 

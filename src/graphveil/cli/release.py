@@ -87,8 +87,7 @@ def export(
     show_table(f"In {made.folder}", ("file", "bytes"), sizes)
     for secret, audit in made.audits.items():
         if audit is not None and audit.reasons:
-            what = "traces of" if audit.verdict == "traces" else "more than traces of"
-            _say(f"the embeddings reveal {what} {secret}: {'; '.join(audit.reasons)}", style="bold")
+            _say(f"the embeddings reveal {audit.amount} {secret}: {'; '.join(audit.reasons)}", style="bold")
     _say(f"read the card before you share the release: {made.folder / 'CARD.md'}")
     console.result(_release_record(made))
 

@@ -173,6 +173,11 @@ class Audited:
     split: str
     certificate: Certified | None
 
+    @property
+    def amount(self) -> str:
+        """How much of the secret the embeddings reveal according to the reasons, as the opening of a phrase."""
+        return {"traces": "traces of", "flagged": "at least traces of"}.get(self.verdict, "more than traces of")
+
 
 @dataclass(frozen=True)
 class Evidence:

@@ -38,9 +38,9 @@ class Release:
     Args:
         folder: where it was written.
         files: sizes in bytes by name, in alphabetical order.
-        audits: by secret, None for a secret without a readable audit.
+        audits: the audits by secret; None for a secret without a readable audit.
         objections: the objections that `force` has overruled.
-        joint: what this release reveals together with earlier ones, None without earlier ones.
+        joint: what this release reveals together with earlier ones; None if there are none.
     """
 
     folder: Path
