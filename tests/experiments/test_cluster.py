@@ -239,7 +239,7 @@ def test_an_address_at_which_something_else_answers(
     monkeypatch.setattr(stand_in, "init", refuse, raising=False)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(GraphveilError, match=f"^what answers at {address} does not accept this program") as error:
+        with pytest.raises(GraphveilError, match=f"^{address} answers, but no Ray cluster accepted") as error:
             run_missing([TINY], tmp_path, 1, lambda *_: None, ray=address)
     assert "RAY_AUTH_TOKEN" in str(error.value)
     with pytest.raises(GraphveilError, match="no Ray cluster runs on this machine"):

@@ -30,7 +30,7 @@ _CHOICES: Mapping[str, Sequence[str]] = {
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a graph. What is None is detected, and noted in `graph.origin.notes`.
+    """How to read a graph. An option that is None is detected from the data; `graph.origin.notes` says what was found.
 
     Args:
         nodes: The table of nodes, if it is not found beside the table of links.
@@ -48,7 +48,8 @@ class ReadOptions:
         min_weight: Links of a lower weight are dropped.
         loops: "drop" self-loops, or "refuse" a graph that has any.
         duplicates: "drop" duplicate links, or "refuse" a graph that has any.
-        bad_values: A value that is no number, in a column of numbers, counts as "missing", or "refuse" the graph.
+        bad_values: Values that are no numbers, in a column of numbers: "missing" counts them as missing values, and
+            "refuse" refuses the graph.
         text_encoding: The encoding of CSV files; None means UTF-8, or what a byte order mark declares.
     """
 

@@ -111,7 +111,7 @@ class Search:
 
     Args:
         encoders: the names of the encoders to try.
-        seed: of the split, and of the first candidates.
+        seed: the seed of the split and of the first candidates.
         split: "paper" or "proportional"; None for the default of the graph.
         reading: how to read a graph from files.
         jobs: the number of processes.

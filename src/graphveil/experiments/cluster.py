@@ -194,8 +194,8 @@ def check_address(address: str | None) -> None:
 def _refused(address: str) -> GraphveilError:
     """The error if something listens at an address, but Ray cannot connect to it."""
     return GraphveilError(
-        f"what answers at {address} does not accept this program as a Ray cluster should: check the address, and if the"
-        " cluster asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN here, too."
+        f"{address} answers, but no Ray cluster accepted the connection: check the address. If the cluster asks for a"
+        " token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN here, too."
     )
 
 

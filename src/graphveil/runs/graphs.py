@@ -75,7 +75,7 @@ def with_columns(
         source: how to open it again.
         targets: secrets to add, where the graph does not have them yet.
         by: columns to group by.
-        bins: as of `ReadOptions`, for these columns.
+        bins: as in `ReadOptions`, for these columns.
     """
     check_columns(graph, by, () if source.reading is None else origin_of(graph).columns)
     wanted = [name for name in dict.fromkeys((*targets, *by)) if name not in (*BUILT_IN, *graph.keys())]

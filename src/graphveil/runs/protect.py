@@ -34,7 +34,7 @@ class Run:
         score: its utility, and its own attack on each secret, on the test part.
         z: the embeddings, (num_nodes, channels).
         seconds: how long the training took.
-        certificates: by secret; None where the embeddings have too many distinct rows for one.
+        certificates: the certificates by secret; None if the embeddings have too many distinct rows for one.
         utility: the test value of the utility with its chance level.
     """
 
