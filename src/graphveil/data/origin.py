@@ -188,7 +188,7 @@ def origin_of(graph: Data) -> Origin:
 def class_names(graph: Data, target: str, count: int) -> Sequence[str]:
     """Return the names of the classes 0, 1, ... of a target, as they were read; else "class 0", "class 1", ...
 
-    A graph of the catalogue has the names of its labels in `class_names`.
+    A named graph has the names of its labels in `class_names`.
     """
     known = origin_of(graph).encoding.classes.get(target) or graph.get("class_names", {}).get(target)
     return known or [f"class {number}" for number in range(count)]

@@ -71,7 +71,7 @@ class Candidate:
         encoder: the name of the encoder.
         tradeoff: lambda.
         gain: how far codes may predict a hidden class better than chance in training, from 0 to 1.
-        seed: of the training.
+        seed: the seed of the training.
     """
 
     encoder: str

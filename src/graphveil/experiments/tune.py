@@ -211,8 +211,8 @@ def search_stages(
 
     Args:
         task: what to search for.
-        limits: by secret, as accuracy or AUC.
-        chance: by secret, the chance level.
+        limits: the limits by secret, as accuracy or AUC.
+        chance: the chance levels by secret.
         measure: trains candidates.
     """
     classes = without_links(task.secrets)

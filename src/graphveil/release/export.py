@@ -36,8 +36,8 @@ class Release:
     """A finished release.
 
     Args:
-        folder: where it was written.
-        files: sizes in bytes by name, in alphabetical order.
+        folder: the folder of the release.
+        files: the sizes of the files in bytes by name, in alphabetical order.
         audits: the audits by secret; None for a secret without a readable audit.
         objections: the objections that `force` has overruled.
         joint: what this release reveals together with earlier ones; None if there are none.

@@ -45,7 +45,7 @@ def front_chart(dots: Sequence[Dot], names: tuple[str, str], chance: float, limi
 
     Args:
         dots: all points.
-        names: of the leak and of the utility.
+        names: the names of the leak and of the utility.
         chance: the chance level of the leak.
         limit: the highest leak to accept, if one was stated.
     """

@@ -44,9 +44,9 @@ def audit_run(
         path: the folder of the run.
         secrets: the run's own by default, or any other columns of its tables.
         attacks: "full" or "quick".
-        root: of the graph's raw files.
+        root: the folder of the graph's raw files.
         controls: attack other encoders too; see `encoder_controls`.
-        effort: how long to try.
+        effort: the time budget and the number of processes.
         bins: as in `ReadOptions`, for secrets and groups that are no targets of the run.
         by: columns of its tables to group the strongest attack's results by.
         resume: use the answers that an interrupted audit of these embeddings has kept.

@@ -140,7 +140,7 @@ class _Parts:
         evaluated: those of them with enough nodes or links that are new to the encoder.
         secrets: the secrets among these.
         unseen: a sentence for each secret that is not among these.
-        split: of the graph; None if it cannot be split.
+        split: the split of the graph; None if it cannot be split.
     """
 
     targets: list[str]

@@ -60,7 +60,7 @@ def protect(
     Args:
         veil: what to train.
         graph: the graph to train on.
-        split: of its nodes and links.
+        split: the split of its nodes and links.
         out: the folder to write.
         resume: continue an unfinished run in that folder.
         on_round: called after every round.

@@ -21,7 +21,7 @@ def suitable_threads(num_links: int) -> Iterator[None]:
     other work, two spinning threads took 50 s for a training that takes 2 s with one thread.
 
     Args:
-        num_links: of the graph.
+        num_links: the number of links of the graph.
     """
     threads = torch.get_num_threads()
     if not THREADS_SPIN or threads == 1 or num_links > LARGE:
