@@ -202,7 +202,7 @@ def test_audit_of_a_run_and_of_a_file(problem: list[str], row: str, tmp_path: Pa
     ("arguments", "says"),
     [
         ([], "give either the folder of a run, or --embeddings"),
-        (["."], "not a finished run of `graphveil protect` (run.json is missing): give its folder"),
+        (["."], "not a finished run of `graphveil protect` (run.json is missing): give the folder of a run"),
         ([".", "--embeddings", "z.npy"], "give either the folder of a run"),
         ([".", "--seed", "3"], "--seed was given with a run folder, which has its own"),
         (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "labels", "--split", "half"], "unknown split"),

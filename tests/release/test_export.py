@@ -432,7 +432,7 @@ def test_no_file_is_overwritten_and_run_and_release_are_separate(run: Path, tmp_
         with pytest.raises(GraphveilError, match="already exists"):
             release(run, tmp_path / name)
     for out in (run, run / "release", tmp_path, run.parent):
-        with pytest.raises(GraphveilError, match="contain one another"):
+        with pytest.raises(GraphveilError, match="overlap: choose a folder outside"):
             release(run, out)
     assert files(tmp_path / "full") == ["mine"]
     (tmp_path / "empty").mkdir()

@@ -166,6 +166,6 @@ def read_run(folder: Path) -> RunRecord:
         missing = isinstance(error, FileNotFoundError | NotADirectoryError)
         why = "run.json is missing" if missing else f"run.json: {reason(error)}"
         raise GraphveilError(
-            f"{folder} is not a finished run of `graphveil protect` ({why}): give its folder, or audit a file with"
-            " --embeddings, --graph and --secret."
+            f"{folder} is not a finished run of `graphveil protect` ({why}): give the folder of a run, or audit a"
+            " file with --embeddings, --graph and --secret."
         ) from error

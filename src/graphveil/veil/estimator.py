@@ -131,7 +131,8 @@ class Veil(Params):
         check_targets(graph, self.utility, self.secrets)
         if split.num_nodes != graph.x.size(0):
             raise GraphveilError(
-                f"the split is for {split.num_nodes} nodes and the graph has {graph.x.size(0)}: build it from this one."
+                f"the split is for {split.num_nodes} nodes and the graph has {graph.x.size(0)}: build it from this"
+                " graph."
             )
         split.check_links(graph)
 
