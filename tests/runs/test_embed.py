@@ -48,7 +48,7 @@ def test_the_same_graph_has_identical_embeddings(trained: Path, tables: Path, tm
     before = json.loads((trained / "run.json").read_text())
     assert record["config"] == before["config"]
     assert record["scores"] == before["scores"], "the same split, the same heads"
-    assert record["split_digest"] == before["split_digest"], "what is asked for was not trained on then either"
+    assert record["split_digest"] == before["split_digest"], "its test part was not trained on in that run either"
     assert (record["embedded"]["warnings"], record["embedded"]["not_recorded"]) == ([], [])
     for name in (TRAINED_ON, TRAINED_LINKS):
         assert pq.read_table(tmp_path / "out" / name) == pq.read_table(trained / name)

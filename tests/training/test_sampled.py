@@ -179,6 +179,6 @@ def test_every_epoch_has_every_example_once_in_another_order() -> None:
         assert torch.cat(epoch).sort().values.equal(torch.arange(100))
         assert all((batch.diff() > 0).all() for batch in epoch)
     assert not epochs[0][0].equal(epochs[1][0])
-    assert order.at(2).equal(epochs[0][2]), "whatever was asked for before"
+    assert order.at(2).equal(epochs[0][2]), "whatever was drawn before"
     assert not Shuffled(100, 25, 1, "x").at(0).equal(epochs[0][0])
     assert Shuffled(10, 25, 0, "x").at(7).equal(torch.arange(10)), "no more than one batch: all examples"
