@@ -1,4 +1,4 @@
-"""On a GPU: the same as on the CPU, replayed, in a batch, and bit for bit when asked. Skipped where there is none."""
+"""On a GPU: the same as on the CPU, replayed, in a batch, and bit for bit if deterministic. Skipped without a GPU."""
 
 import pytest
 import torch

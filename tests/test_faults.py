@@ -109,8 +109,8 @@ def test_a_torn_checkpoint_costs_time_and_nothing_else(
     with caplog.at_level(logging.WARNING):
         protect(veil, small, small_split, out, resume=True, on_round=lambda run: rounds.append(run.round))
     assert rounds[0] == (21 if damage is None else 1)
-    told = [] if damage is None else [f"{out / CHECKPOINT} is damaged: the run starts over."]
-    assert caplog.messages == told
+    messages = [] if damage is None else [f"{out / CHECKPOINT} is damaged: the run starts over."]
+    assert caplog.messages == messages
     assert differences(whole, out) == []
 
 
@@ -611,10 +611,10 @@ def test_killed_at_a_hundred_moments(forks: Forks, tmp_path: Path, capsys: pytes
             before = killer.kills
             killer.chain(verb, min(4, round(share * wanted) - count[verb]))
             count[verb] += killer.kills - before
-    told = ", ".join(f"{number} of {verb}" for verb, number in count.items())
+    counted = ", ".join(f"{number} of {verb}" for verb, number in count.items())
     with capsys.disabled():
         sys.stdout.write(
-            f"\n{killer.kills} kills ({told}; {killer.half_written} while a file was being written), lost"
+            f"\n{killer.kills} kills ({counted}; {killer.half_written} while a file was being written), lost"
             f" {len(killer.lost)}, {time.monotonic() - started:.0f} s\n"
         )
     assert not killer.lost, "\n".join(killer.lost)

@@ -126,7 +126,7 @@ def test_a_folder_goes_again_if_it_is_new_and_holds_nothing_of_worth(
     assert (tmp_path / "new").exists() == (made or bool(left))
 
 
-def contend(folder: Path, seconds: float, told: Any) -> None:
+def contend(folder: Path, seconds: float, results: Any) -> None:
     """Take a lock again and again, fail while it is held, and count how often that was, and how often it was taken."""
     held = doubly = 0
     deadline = time.monotonic() + seconds
@@ -140,19 +140,19 @@ def contend(folder: Path, seconds: float, told: Any) -> None:
             time.sleep(0.0002)
             (folder / "held").unlink(missing_ok=True)
             raise ZeroDivisionError
-    told.put((held, doubly))
+    results.put((held, doubly))
 
 
 def test_a_lock_that_goes_with_its_folder_is_never_held_by_two(tmp_path: Path) -> None:
     """A process that opened it before it was removed holds a void lock, while the next one creates another."""
     context = mp.get_context("fork")
-    told = context.SimpleQueue()
-    processes = [context.Process(target=contend, args=(tmp_path, 3.0, told)) for _ in range(6)]
+    results = context.SimpleQueue()
+    processes = [context.Process(target=contend, args=(tmp_path, 3.0, results)) for _ in range(6)]
     for process in processes:
         process.start()
     for process in processes:
         process.join()
-    counts = [told.get() for _ in processes]
+    counts = [results.get() for _ in processes]
     assert all(held for held, _ in counts), "everybody had a turn"
     assert sum(doubly for _, doubly in counts) == 0
     assert {*tmp_path.rglob("*")} <= {tmp_path / "out"}, "which may stay where the last to leave did not make it"

@@ -79,9 +79,9 @@ def test_two_secrets_from_two_tables_to_two_audits(people: Path, tmp_path: Path,
     assert code == 0, output
     found = {json.loads((run / name).read_text())["secret"]: name for name in ("audit.json", "audit.team.json")}
     assert found == {"gender": "audit.json", "team": "audit.team.json"}
-    asked = json.loads((run / "audit.json").read_text())
+    record = json.loads((run / "audit.json").read_text())
     known = int((graph.gender[split.test_nodes] != -1).sum())
-    assert asked["test_examples"] == known, "unknown nodes are not tested on"
+    assert record["test_examples"] == known, "unknown nodes are not tested on"
     assert list(node_secret(graph, split, "gender", 0).class_names) == ["f", "m"]
     assert graphveil("report", run)[0] == 0
     assert "hide gender and team" in (run / "report.html").read_text()
@@ -207,17 +207,17 @@ def test_a_run_is_audited_for_another_column_of_its_graph(people: Path, tmp_path
     given = ("--secret", "gender", "--features", "team,age", "--out", run)
     assert graphveil("protect", people, *given, *QUICK)[0] == 0
     before = (run / "run.json").read_bytes()
-    asked = ("--secret", "team", "--secret", "age", "--bins", "age=3", "--panel", "quick")
-    code, output = graphveil("audit", run, *asked)
+    options = ("--secret", "team", "--secret", "age", "--bins", "age=3", "--panel", "quick")
+    code, output = graphveil("audit", run, *options)
     assert code == 0, output
     graph, split = graph_of(RunFolder(run), RunFolder(run).record())
     for name in ("team", "age"):
-        told = json.loads((run / f"audit.{name}.json").read_text())
-        assert told["secret"] == name
-        assert told["origin"]["split"] == split.digest()
-        assert told["test_examples"] == len(split.test_nodes), "the split is the run's own"
+        record = json.loads((run / f"audit.{name}.json").read_text())
+        assert record["secret"] == name
+        assert record["origin"]["split"] == split.digest()
+        assert record["test_examples"] == len(split.test_nodes), "the split is the run's own"
         assert f"{name} is one of the features that the encoder was given" in " ".join(output.split())
-        assert told["chance"] < 0.5, "of three classes"
+        assert record["chance"] < 0.5, "of three classes"
     assert "team" not in graph
     assert (run / "run.json").read_bytes() == before
     for secret, sentence in (
@@ -240,12 +240,12 @@ def test_a_run_is_audited_by_other_columns_of_its_graph(people: Path, tmp_path: 
     assert graphveil("protect", people, "--secret", "gender", "--drop", "title", "--out", run, *QUICK)[0] == 0
     code, output = graphveil("audit", run, "--panel", "quick", "--by", "team", "--by", "age", "--bins", "age=2")
     assert code == 0, output
-    told = json.loads((run / "audit.json").read_text())
-    assert list(dict.fromkeys(one["by"] for one in told["groups"])) == ["gender", "degree", "team", "age"]
-    assert [one["group"] for one in told["groups"] if one["by"] == "team"] == ["t0", "t1", "t2"]
+    record = json.loads((run / "audit.json").read_text())
+    assert list(dict.fromkeys(one["by"] for one in record["groups"])) == ["gender", "degree", "team", "age"]
+    assert [one["group"] for one in record["groups"] if one["by"] == "team"] == ["t0", "t1", "t2"]
     _, split = graph_of(RunFolder(run), RunFolder(run).record())
-    assert sum(one["examples"] for one in told["groups"] if one["by"] == "team") == told["test_examples"]
-    assert told["origin"]["split"] == split.digest()
+    assert sum(one["examples"] for one in record["groups"] if one["by"] == "team") == record["test_examples"]
+    assert record["origin"]["split"] == split.digest()
     assert "The strongest attack" in output
     (run / "audit.json").unlink()
     for column, sentence in (

@@ -187,12 +187,12 @@ def test_mlflows_makers_are_not_told(run: Path, store: str) -> None:
     """A name is looked up before anybody is called; the client's telemetry would look one up."""
     code = (
         "import socket, sys, time; from pathlib import Path\n"
-        "asked = []\n"
-        "def refuse(host, *rest, **more): asked.append(host); raise OSError('no network')\n"
+        "resolved = []\n"
+        "def refuse(host, *rest, **more): resolved.append(host); raise OSError('no network')\n"
         "socket.getaddrinfo = refuse\n"
         "from graphveil.tracking import log_run\n"
         "log_run(sys.argv[1], Path(sys.argv[2])); time.sleep(1)\n"
-        "assert not asked, asked\n"
+        "assert not resolved, resolved\n"
     )
     kept = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_CURRENT_TEST")}
     done = subprocess.run(
@@ -217,9 +217,9 @@ def test_a_fault_is_one_sentence_and_costs_nothing(
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     uri = {"closed": "http://127.0.0.1:9", "silent": silent}.get(address, address)
-    with pytest.raises(GraphveilError) as told:
+    with pytest.raises(GraphveilError) as error:
         log_run(uri, run)
-    sentence = str(told.value)
+    sentence = str(error.value)
     assert "was not logged to" in sentence
     assert "Its files are complete" in sentence
     assert "\n" not in sentence
@@ -243,9 +243,9 @@ def test_without_the_package_the_sentence_says_how_to_get_it(monkeypatch: pytest
 @pytest.mark.parametrize("between", ["", "@", "/", "/@", "@/", ":", "?#", "//", " "])
 def test_nothing_of_a_password_is_said(between: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: object())
-    with pytest.raises(GraphveilError, match="no address of an MLflow server") as told:
+    with pytest.raises(GraphveilError, match="no address of an MLflow server") as error:
         check_address(f"http://ANNA:SE{between}CRET@host:port")
-    assert not [word for word in ("ANNA", "SE", "CRET") if word in str(told.value)], told.value
+    assert not [word for word in ("ANNA", "SE", "CRET") if word in str(error.value)], error.value
 
 
 @pytest.mark.parametrize(
@@ -253,6 +253,6 @@ def test_nothing_of_a_password_is_said(between: str, monkeypatch: pytest.MonkeyP
 )
 def test_what_is_no_address_is_refused_before_anything_runs(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: object())
-    with pytest.raises(GraphveilError, match="no address of an MLflow server") as told:
+    with pytest.raises(GraphveilError, match="no address of an MLflow server") as error:
         check_address(uri)
-    assert "pw" not in str(told.value)
+    assert "pw" not in str(error.value)

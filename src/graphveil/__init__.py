@@ -1,4 +1,4 @@
-"""graphveil: node embeddings that keep one task and hide another, and an account of what still leaks."""
+"""graphveil: node embeddings that are useful for one task and hide another, and an audit of what still leaks."""
 
 import os
 import sys

@@ -233,7 +233,7 @@ def test_planted_links_add_to_the_known_links(random_graph: tuple[Data, gv.Split
     assert sentence.endswith(f"z adds {signed(audit.excess_with_links)} points for attackers with the known links")
     (sentence,) = reasons_beside_links(replace(audit, context=KEEPS_LABELS))
     assert audit.links_excess_over_classes is not None
-    assert sentence.endswith(f", {signed(audit.links_excess_over_classes)} points more than the true classes")
+    assert sentence.endswith(f", {signed(audit.links_excess_over_classes)} points more than the true classes add")
     written = audit.to_dict()["with_links"]
     assert set(written) == {"attack", "metric", "chance", "value", "ci", "excess"}
     assert written["excess"]["value"] == audit.excess_with_links.value

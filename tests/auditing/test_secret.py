@@ -1,4 +1,4 @@
-"""What attackers know, and what is asked of them."""
+"""The known secrets of attackers, and their queries."""
 
 from pathlib import Path
 

@@ -34,7 +34,8 @@ def test_another_attack_is_a_reason_if_it_is_significant_after_correction(secret
         assert audit.verdict == verdict
         accuracy = [sentence for sentence in sentences(audit) if ": accuracy" in sentence]
         assert [sentence.split(":")[0] for sentence in accuracy] == (["other"] if verdict == "traces" else [])
-        assert all(sentence.endswith(", significant for the best of 20 attacks (Bonferroni)") for sentence in accuracy)
+        corrected = ", significant after a correction for 20 attacks (Bonferroni)"
+        assert all(sentence.endswith(corrected) for sentence in accuracy)
 
 
 @pytest.mark.parametrize(

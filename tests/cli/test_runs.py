@@ -73,7 +73,7 @@ def test_protect_by_mini_batches(tmp_path: Path, graphveil: CommandLine) -> None
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [
-        (["--batch-size", "100"], 0, "A batch of 100 is not smaller than the graph (34 nodes, 78 links): every round"),
+        (["--batch-size", "100"], 0, "A mini-batch of 100 is not smaller than the graph (34 nodes, 78 links): every"),
         (["--batch-size", "20", "--encoder", "hgcn"], 2, "encoder hgcn cannot be trained with a batch_size: choose"),
         (["--batch-size", "0"], 2, "batch_size=0: expected a whole number of at least 1."),
     ],
@@ -202,7 +202,7 @@ def test_audit_of_a_run_and_of_a_file(problem: list[str], row: str, tmp_path: Pa
     ("arguments", "says"),
     [
         ([], "give either the folder of a run, or --embeddings"),
-        (["."], "not a finished run of `graphveil protect` (run.json is missing): give its folder"),
+        (["."], "not a finished run of `graphveil protect` (run.json is missing): give the folder of a run"),
         ([".", "--embeddings", "z.npy"], "give either the folder of a run"),
         ([".", "--seed", "3"], "--seed was given with a run folder, which has its own"),
         (["--embeddings", "z.npy", "--graph", "synthetic", "--secret", "labels", "--split", "half"], "unknown split"),
@@ -289,7 +289,7 @@ def test_an_audit_that_starts_over_says_so(trained: Path, tmp_path: Path, graphv
     kept.mkdir()
     command = ["audit", str(run), "--secret", "tribe", "--panel", "quick"]
     done = graphveil(*command)
-    assert f"starting over: {kept} has the finished attacks of an interrupted audit, which are removed" in done.stdout
+    assert f"starting over: the finished attacks of an interrupted audit are removed from {kept}" in done.stdout
     assert (done.returncode, kept.exists()) == (0, False)
     assert "starting over" not in graphveil(*command).stdout
 

@@ -52,12 +52,12 @@ def test_the_worst_columns_are_named() -> None:
         Column("town", "category", 3, categories=("a", "b", "c")),
         Column("k", "number", 1),
     )
-    told = differences(summary(ring(x)), ring(newer, degree=10), Encoding(columns))
-    assert len(told) == 3
-    assert told[0] == "The mean number of links per node is 10.0; it was 4.0 in training."
-    assert told[1].startswith("The means of 2 of 5 features differ from training by more than 0.5")
-    assert told[1].endswith(": 'town b' (9.0), 'town a' (3.0).")
-    assert told[2].endswith(": 'k' (5.0).")
+    sentences = differences(summary(ring(x)), ring(newer, degree=10), Encoding(columns))
+    assert len(sentences) == 3
+    assert sentences[0] == "The mean number of links per node is 10.0; it was 4.0 in training."
+    assert sentences[1].startswith("The means of 2 of 5 features differ from training by more than 0.5")
+    assert sentences[1].endswith(": 'town b' (9.0), 'town a' (3.0).")
+    assert sentences[2].endswith(": 'k' (5.0).")
     never = differences(summary(ring(torch.ones(50, 1))), ring(torch.full((50, 1), 1.1)), Encoding())
     assert never == [
         "The means of 1 of 1 feature differ from training by more than 0.5 standard deviations: 'feature 0' (100.0)."

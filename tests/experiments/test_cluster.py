@@ -120,7 +120,7 @@ def test_machines_with_another_version_are_refused(tmp_path: Path) -> None:
         other = module._versions() | {library: "0.0.0"}
         error, files = module._run(lambda _: None, {}, other, ".", str(tmp_path))
         assert str(error).startswith(f"{library} on the machine ")
-        assert f"is {here}, and on the head it is 0.0.0: install the same version" in str(error)
+        assert f"is {here}, and where this command was started it is 0.0.0: install the same version" in str(error)
         assert files == {}
     error, _ = module._run(lambda _: None, {}, module._versions() | {"numba": "missing"}, ".", str(tmp_path))
     assert "numba on the machine " in str(error)
@@ -137,7 +137,7 @@ def test_folders_of_killed_processes_are_removed(tmp_path: Path) -> None:
     assert set(tmp_path.iterdir()) == {alive, elsewhere}
 
 
-# ----- the head, with a stand-in for Ray ------------------------------------------------------------------------------
+# ----- the driver, with a stand-in for Ray ----------------------------------------------------------------------------
 
 
 class TaskError(Exception):
@@ -239,7 +239,7 @@ def test_an_address_at_which_something_else_answers(
     monkeypatch.setattr(stand_in, "init", refuse, raising=False)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(GraphveilError, match=f"^what answers at {address} does not accept this program") as error:
+        with pytest.raises(GraphveilError, match=f"^{address} answers, but no Ray cluster accepted") as error:
             run_missing([TINY], tmp_path, 1, lambda *_: None, ray=address)
     assert "RAY_AUTH_TOKEN" in str(error.value)
     with pytest.raises(GraphveilError, match="no Ray cluster runs on this machine"):

@@ -20,7 +20,7 @@ from graphveil.experiments import reproduce as reproduce_module
 from graphveil.experiments.cells import Cell, read_result
 from graphveil.experiments.gap import SENSITIVITY, noise_scale
 from graphveil.experiments.peers import PEERS, Task, keep_probability, missing_extra, randomised_response, release
-from graphveil.experiments.reproduce import Selection, cells, run_cell, run_experiment, select
+from graphveil.experiments.reproduce import Selection, cells, run_cell, run_experiments, select
 from graphveil.experiments.spec import Experiment, load_experiment, parse
 from graphveil.models.grid import Grid
 from graphveil.reporting import report
@@ -153,10 +153,10 @@ def test_a_peer_without_its_package_is_skipped(
 
     monkeypatch.setattr(reproduce_module, "run_cell", run)
     counts: list[tuple[int, int]] = []
-    rows, failed = run_experiment("figure3", figure3, Selection(seeds=2), tmp_path, on_done=count)
+    rows, failed = run_experiments({"figure3": figure3}, Selection(seeds=2), tmp_path, on_done=count)
     assert failed == []
     assert (counts[0], counts[-1]) == ((0, 4), (4, 4))
-    assert [(row.variant, row.encoder, row.tradeoff, row.epsilon) for row in rows] == [
+    assert [(row.variant, row.encoder, row.tradeoff, row.epsilon) for row in rows["figure3"]] == [
         ("rr", "gcn", None, 2),
         ("rr", "gcn", None, 8),
     ]
@@ -165,7 +165,7 @@ def test_a_peer_without_its_package_is_skipped(
         f"synthetic-gcn-labels-rr-epsilon-{epsilon}-{seed}" for epsilon in (2, 8) for seed in (0, 1)
     ]
     counts.clear()
-    assert run_experiment("figure3", figure3, Selection(seeds=2), tmp_path, on_done=count)[0] == rows
+    assert run_experiments({"figure3": figure3}, Selection(seeds=2), tmp_path, on_done=count)[0] == rows
     assert counts == [(4, 4)], "finished cells are not run again"
     assert {file: file.stat().st_mtime_ns for file in files} == files
     assert "| rr | synthetic | gcn | epsilon 8 | 2 | 70.0 |" in (tmp_path / "figure3.md").read_text()
@@ -192,9 +192,9 @@ def test_saved_results_are_shown_without_the_package(figure3: Experiment, tmp_pa
     (cell,) = cells(figure3, Selection(seeds=1))["gap", "synthetic", "mlp", 1]
     write_result(cell, tmp_path / "cells", made_up("links", 0.7, 0.6, 0.65))
     only_gap = replace(figure3, peers={"gap": [1, 2]})
-    rows, failed = run_experiment("figure3", only_gap, Selection(seeds=1), tmp_path)
+    rows, failed = run_experiments({"figure3": only_gap}, Selection(seeds=1), tmp_path)
     assert failed == []
-    assert [(row.variant, row.epsilon, row.fresh.value) for row in rows] == [("gap", 1, 0.65)]
+    assert [(row.variant, row.epsilon, row.fresh.value) for row in rows["figure3"]] == [("gap", 1, 0.65)]
 
 
 @pytest.mark.usefixtures("no_accountant")

@@ -13,7 +13,7 @@ from graphveil.errors import GraphveilError
 from graphveil.experiments import cells as cells_module
 from graphveil.experiments import reproduce as reproduce_module
 from graphveil.experiments.cells import Cell, read_result
-from graphveil.experiments.reproduce import Selection, cells, run_cell, run_experiment, run_missing, select
+from graphveil.experiments.reproduce import Selection, cells, run_cell, run_experiments, run_missing, select
 from graphveil.experiments.spec import NAMES, load_experiment
 from graphveil.target import Target
 from tests.experiments.made import TINY, made_up, write_result
@@ -85,13 +85,13 @@ def test_reaudit_audits_all_stored_embeddings(tmp_path: Path) -> None:
     experiment = replace(load_experiment("table2"), peers={})
     selection = Selection(["synthetic"], ["gcn"], ["club"], seeds=1, rounds=1)
     experiment = replace(experiment, datasets=["synthetic"], variants={"club": experiment.variants["club"]})
-    run_experiment("table2", experiment, selection, tmp_path, 1)
+    run_experiments({"table2": experiment}, selection, tmp_path, 1)
     (result,), (embeddings,) = (list((tmp_path / "cells").glob(kind)) for kind in ("*.json", "embeddings/*.npz"))
     written, trained = result.stat().st_mtime_ns, embeddings.stat().st_mtime_ns
     before = json.loads(result.read_text())
-    run_experiment("table2", experiment, selection, tmp_path, 1)
+    run_experiments({"table2": experiment}, selection, tmp_path, 1)
     assert result.stat().st_mtime_ns == written, "an existing result is not written again"
-    run_experiment("table2", experiment, selection, tmp_path, 1, reaudit=True)
+    run_experiments({"table2": experiment}, selection, tmp_path, 1, reaudit=True)
     assert result.stat().st_mtime_ns > written
     assert embeddings.stat().st_mtime_ns == trained
     assert json.loads(result.read_text()) == before
@@ -135,11 +135,11 @@ def test_a_table_is_made_from_saved_results(tmp_path: Path, monkeypatch: pytest.
     def count(done: int, total: int, fault: str | None) -> None:
         counts.append((done, total))
 
-    rows, failed = run_experiment("table2", table2, selection, tmp_path, on_done=count)
+    rows, failed = run_experiments({"table2": table2}, selection, tmp_path, on_done=count)
     assert failed == []
     assert counts[0] == (0, 15)
     assert counts[-1] == (15, 15)
-    by_variant = {row.variant: row for row in rows}
+    by_variant = {row.variant: row for row in rows["table2"]}
     assert by_variant["unprotected"].protocol.value == pytest.approx(0.59), (
         "the attack of the paper on finished embeddings"
     )
@@ -155,7 +155,7 @@ def test_a_table_is_made_from_saved_results(tmp_path: Path, monkeypatch: pytest.
     assert float(parsed[3]["utility"]) == pytest.approx(0.801)
     assert r"79.4 & 80.1 $\pm$ 0.2" in (tmp_path / "table2.tex").read_text()
     counts.clear()
-    run_experiment("table2", table2, selection, tmp_path, on_done=count)
+    run_experiments({"table2": table2}, selection, tmp_path, on_done=count)
     assert counts == [(15, 15)]
 
 
@@ -166,9 +166,10 @@ def test_an_auc_below_one_half_is_inverted(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(reproduce_module, "run_cell", run)
     selection = Selection(["cora"], ["gcn"], seeds=3)
-    rows, _ = run_experiment("table3", load_experiment("table3"), selection, tmp_path)
-    (club,) = (row for row in rows if row.variant == "club")
+    table3 = {"table3": load_experiment("table3")}
+    rows, _ = run_experiments(table3, selection, tmp_path)
+    (club,) = (row for row in rows["table3"] if row.variant == "club")
     assert club.protocol.value == pytest.approx(0.9)
     assert club.verdict == "not reproduced"
-    rows, _ = run_experiment("table3", load_experiment("table3"), replace(selection, rounds=1), tmp_path)
-    assert {row.verdict for row in rows} == {""}, "a test run is not compared with the paper"
+    rows, _ = run_experiments(table3, replace(selection, rounds=1), tmp_path)
+    assert {row.verdict for row in rows["table3"]} == {""}, "a test run is not compared with the paper"

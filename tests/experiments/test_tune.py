@@ -24,17 +24,17 @@ def stages(
     rule: Rule, secret: str = "labels", max_leak: str | None = "+2", min_utility: float | None = None
 ) -> tuple[list[Point], list[list[Candidate]]]:
     """Search with a rule from candidate to (utility, leak) in place of training."""
-    asked: list[list[Candidate]] = []
+    measured: list[list[Candidate]] = []
     utility = "links" if secret == "labels" else "labels"
     chance = {secret: 0.5 if secret == "links" else 0.3}
     task = Task.of("cora", utility, (secret,), max_leak, min_utility, Search())
     limits = {secret: 1.0 if task.max_leak is None else task.max_leak.over(chance[secret])}
 
     def measure(candidates: Sequence[Candidate]) -> list[Point]:
-        asked.append(list(candidates))
+        measured.append(list(candidates))
         return [Point(one, rule(one)[0], {secret: rule(one)[1]}) for one in candidates]
 
-    return search_stages(task, limits, chance, measure), asked
+    return search_stages(task, limits, chance, measure), measured
 
 
 def test_the_most_useful_candidate_within_the_limit_is_chosen() -> None:

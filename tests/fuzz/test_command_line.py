@@ -79,8 +79,8 @@ def attempt(base: Path, name: str, pick: random.Random, place: Path) -> Sequence
     code, said = call(words)
     faults = faults_of(code, said, name, words)
     after = listing(place)
-    asked = [str(Path("a/b/c") / word) for word in words]  # a file that is named may be written anew
-    changed = [file for file in before if after.get(file) != before[file] and file not in asked]
+    named = [str(Path("a/b/c") / word) for word in words]  # a file that is named may be written anew
+    changed = [file for file in before if after.get(file) != before[file] and file not in named]
     faults += [f"{file} is gone or another" for file in changed]
     new = sorted(set(after) - set(before))
     if code == 2 and "--mlflow" not in words:  # a run that is finished stays, whatever a server says to it

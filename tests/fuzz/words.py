@@ -19,7 +19,7 @@ WORDS = tuple(word for word in NASTY if not word.startswith("/"))
 """Without those that root could overwrite."""
 
 LONG = ("rounds", "adversary_steps", "set_")
-"""What takes as long as it is asked to take: a huge number is no fault of the program's."""
+"""Options that take as long as their number says: a huge number is no fault of the program."""
 
 PLACES = (
     *("", ".", "..", "../../x", "/dev/null", "/dev/full", "/dev/zero", "/dev/stdin", "/proc/nonexistent/a/b", "pipe"),

@@ -13,6 +13,7 @@ from msgspec import structs
 from graphveil.errors import GraphveilError
 from graphveil.files import sealed
 from graphveil.formats import Interval
+from graphveil.formats.audit import Scale
 from graphveil.formats.run import Embedded
 from graphveil.release.card import card, escaped
 from graphveil.release.evidence import AttackResult, Evidence, FurtherResult, Limits, WorstGroup, gather
@@ -157,8 +158,24 @@ def test_the_card_has_the_results_of_the_audit(evidence: Evidence) -> None:
     flagged = card(
         replace(evidence, audits={"tribe": replace(leaking, verdict="flagged")}), ["npy"], pseudonymous=False
     )
-    assert "The embeddings leak" not in flagged
+    assert "The embeddings reveal at least traces of tribe" in flagged
     assert "not differential privacy" in text
+
+
+@pytest.mark.parametrize(
+    ("unprotected", "end"),
+    [(0.9, "the strongest attack on the unprotected encoder (90.0 %)"), (None, "a perfect attack (100.0 %)")],
+)
+def test_the_size_of_the_leak_is_on_the_card(unprotected: float | None, end: str, evidence: Evidence) -> None:
+    audit = evidence.audits["tribe"]
+    assert audit is not None
+    scale = Scale(
+        reference=0.5, compared_with="floor", unprotected=unprotected, size=0.25, ci=(0.1, 0.4), certified=None
+    )
+    text = card(replace(evidence, audits={"tribe": replace(audit, scale=scale)}), ["npy"], pseudonymous=False)
+    sentence = f"The strongest attack is 25.0 % of the way from the floor (50.0 %) to {end}."
+    assert any(line.startswith(sentence) for line in text.splitlines())
+    assert "% %" not in text
 
 
 def test_each_metric_has_its_own_chance_level(evidence: Evidence, run: Path) -> None:

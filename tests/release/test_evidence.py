@@ -19,7 +19,7 @@ COLLAPSED = {"name": "collapsed", "sentence": "every node has the same row"}
 MISSING = "missing"
 RULE: dict[str, list[dict[str, Any] | str]] = {
     "is missing, or cannot be read": [MISSING, {"chance": "much"}],
-    "is of other embeddings, or of another split": [{"origin": {"embeddings": "x"}}, {"origin": {"split": "x"}}],
+    "does not match these embeddings, or this split": [{"origin": {"embeddings": "x"}}, {"origin": {"split": "x"}}],
     "is *flagged* only for too few examples, or for the lack of an unprotected encoder": [
         {"verdict": "flagged", "flags": [FEW]},
         {"verdict": "flagged", "flags": [NO_ENCODER]},

@@ -305,7 +305,7 @@ def test_a_forced_export_has_the_objection_on_the_card(run: Path, tmp_path: Path
     made = release(run, tmp_path / "out", force=True)
     assert made.objections == (LEAK,)
     lines = (made.folder / "CARD.md").read_text().splitlines()
-    assert "**This release was forced.** There were objections to it:" in lines
+    assert "**This release was forced.** `graphveil export` had objections to it:" in lines
     assert f"- Objection: {LEAK}." in lines
 
 
@@ -432,7 +432,7 @@ def test_no_file_is_overwritten_and_run_and_release_are_separate(run: Path, tmp_
         with pytest.raises(GraphveilError, match="already exists"):
             release(run, tmp_path / name)
     for out in (run, run / "release", tmp_path, run.parent):
-        with pytest.raises(GraphveilError, match="contain one another"):
+        with pytest.raises(GraphveilError, match="overlap: choose a folder outside"):
             release(run, out)
     assert files(tmp_path / "full") == ["mine"]
     (tmp_path / "empty").mkdir()

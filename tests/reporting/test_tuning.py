@@ -19,8 +19,8 @@ def test_the_first_screen_states_the_choice_and_its_audit(tmp_path: Path) -> Non
     answer = shown(made.search(tmp_path)).all("section")[0]
     assert answer.all("h2")[0].text == "✓ limit met"
     assert (
-        "Of 4 candidates, gcn at λ 0.5 (gain 1 %, seed 0) keeps most within the limit: utility 80.0 %, attacks at most"
-        " 31.0 % for labels on the validation part." in answer.text
+        "Of 4 candidates, gcn at λ 0.5 (gain 1 %, seed 0) has the highest utility within the limit: utility 80.0 %,"
+        " attacks at most 31.0 % for labels on the validation part." in answer.text
     )
     assert "Attackers learn part of labels" in answer.text
     assert table(answer, "Leak and utility, in percent").cells()[0][2] == "33.1 [30.3, 36.1]"
@@ -48,14 +48,14 @@ def test_the_slider_goes_along_the_front_and_starts_at_the_choice(tmp_path: Path
 def test_a_limit_that_is_not_met_and_a_smallest_utility(tmp_path: Path) -> None:
     page = shown(made.search(tmp_path / "a", limit=0.3, met=False))
     assert page.all("h2")[0].text == "✗ limit not met"
-    assert "is nearest to the limit, which none is within" in page.text
+    assert "is nearest to the limit, but above it" in page.text
     page = shown(made.search(tmp_path / "b", limit=1.0, min_utility=0.75))
     assert page.all("h2")[0].text == "✓ utility reached"
-    assert "leaks least of those that keep at least 75.0 %" in page.text
+    assert "has the least leak of those with a utility of at least 75.0 %" in page.text
     assert "within the limit." not in page.text
     page = shown(made.search(tmp_path / "c", limit=1.0, min_utility=0.9, met=False))
     assert page.all("h2")[0].text == "✗ utility not reached"
-    assert "keeps most, but none keeps 90.0 %: utility 80.0 %" in page.text
+    assert "has the highest utility, but it is below 90.0 %: utility 80.0 %" in page.text
 
 
 def test_a_search_without_its_chosen_run_is_one_sentence(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_the_same_graph_has_identical_embeddings(trained: Path, tables: Path, tm
     before = json.loads((trained / "run.json").read_text())
     assert record["config"] == before["config"]
     assert record["scores"] == before["scores"], "the same split, the same heads"
-    assert record["split_digest"] == before["split_digest"], "what is asked for was not trained on then either"
+    assert record["split_digest"] == before["split_digest"], "its test part was not trained on in that run either"
     assert (record["embedded"]["warnings"], record["embedded"]["not_recorded"]) == ([], [])
     for name in (TRAINED_ON, TRAINED_LINKS):
         assert pq.read_table(tmp_path / "out" / name) == pq.read_table(trained / name)
@@ -84,7 +84,7 @@ def test_an_embedded_graph_is_audited_and_released_like_a_run(trained: Path, tmp
     made_of_it = release(made.folder, tmp_path / "release")
     assert sorted(made_of_it.files) == ["CARD.md", "SHA256SUMS", "embeddings.parquet"]
     card = (made_of_it.folder / "CARD.md").read_text()
-    assert "trained on another graph, or an older one" in card
+    assert "trained on another graph, or on an older version of this graph" in card
     assert "on a part of the data that the encoder was not trained on" in card
     assert "tested on none of the nodes or links that the encoder was trained on" in card
 

@@ -1,4 +1,4 @@
-"""Whose classes and which links an encoder was trained on, and who is asked for instead."""
+"""Whose classes and which links an encoder was trained on, and which others are tested."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,18 +39,18 @@ def test_nodes_are_known_by_their_ids_whatever_these_are(kind: type, kind_now: t
     TrainedOn.of(before, split, ["labels", "links"]).write(tmp_path)
     seen = TrainedOn.read(tmp_path)
     now = ring([kind_now(100 if number == 3 else number) for number in [*range(7, NODES), *range(7)]])
-    asked = exclude_trained(Split.proportional(now, 0, "all", ["labels", "links"]), now, seen)
+    rest = exclude_trained(Split.proportional(now, 0, "all", ["labels", "links"]), now, seen)
 
     trained = ends(before, split.train_links)
-    held_out = ends(now, torch.cat([asked.val_links, asked.test_links], dim=1))
+    held_out = ends(now, torch.cat([rest.val_links, rest.test_links], dim=1))
     assert len(trained) == 51
     assert len(held_out) == 9, "as many as before: 9 were not trained on, and those of 3 that were are new"
     assert not held_out & trained
-    assert held_out | ends(now, asked.train_links) == ends(now, now.edge_index)
+    assert held_out | ends(now, rest.train_links) == ends(now, now.edge_index)
     knew = {str(before.origin.ids[node].as_py()) for node in split.defender_nodes("all").tolist()}
-    asked_nodes = torch.cat([asked.val_nodes, asked.test_nodes]).tolist()
-    assert asked_nodes
-    assert not knew & {str(now.origin.ids[node].as_py()) for node in asked_nodes}
+    rest_nodes = torch.cat([rest.val_nodes, rest.test_nodes]).tolist()
+    assert rest_nodes
+    assert not knew & {str(now.origin.ids[node].as_py()) for node in rest_nodes}
 
 
 def test_held_out_pairs_are_as_many_links_as_non_links(tmp_path: Path) -> None:
@@ -61,13 +61,13 @@ def test_held_out_pairs_are_as_many_links_as_non_links(tmp_path: Path) -> None:
     now = before.clone()
     now.edge_index = torch.cat([split.train_links, *new], dim=1)
     drawn = Split.proportional(now, 0, "all", ["links"])
-    asked = exclude_trained(drawn, now, TrainedOn.of(before, split, ["links"]))
+    rest = exclude_trained(drawn, now, TrainedOn.of(before, split, ["links"]))
     assert drawn.test_links.size(1) + drawn.val_links.size(1) == 55 * 15 // 100 == 8
-    assert ends(now, torch.cat([asked.val_links, asked.test_links], dim=1)) == ends(now, torch.cat(new, dim=1))
-    assert (asked.val_links.size(1), asked.test_links.size(1)) == (1, 3)
-    assert asked.val_nonlinks.equal(drawn.val_nonlinks[:, :1])
-    assert asked.test_nonlinks.equal(drawn.test_nonlinks[:, :3])
-    assert too_few(now, asked, "links") is None
+    assert ends(now, torch.cat([rest.val_links, rest.test_links], dim=1)) == ends(now, torch.cat(new, dim=1))
+    assert (rest.val_links.size(1), rest.test_links.size(1)) == (1, 3)
+    assert rest.val_nonlinks.equal(drawn.val_nonlinks[:, :1])
+    assert rest.test_nonlinks.equal(drawn.test_nonlinks[:, :3])
+    assert too_few(now, rest, "links") is None
 
 
 def test_a_training_without_links_says_nothing_of_them(tmp_path: Path) -> None:
@@ -80,5 +80,5 @@ def test_a_training_without_links_says_nothing_of_them(tmp_path: Path) -> None:
     assert seen.not_recorded(["labels"]) == []
     assert seen.not_recorded(["labels", "links"]) == ["links"]
     assert TrainedOn(None, None).not_recorded(["labels", "links"]) == ["nodes", "links"]
-    asked = exclude_trained(split, graph, seen)
-    assert asked.train_links is split.train_links
+    rest = exclude_trained(split, graph, seen)
+    assert rest.train_links is split.train_links

@@ -13,7 +13,7 @@ from graphveil.models import ENCODERS
 from graphveil.models.codes import CodeEncoder, CodeShape
 from graphveil.models.layered import Layered
 from graphveil.training import sampled
-from graphveil.training.graphs import WholeGraph, graph_of, in_batches
+from graphveil.training.graphs import WholeGraph, graph_of
 from graphveil.training.sampled import Batches, SampledGraph, Shuffled, link_coins
 from graphveil.training.targets import Examples, ListedExamples
 from tests.models.test_layered import LAYERED
@@ -179,11 +179,6 @@ def test_every_epoch_has_every_example_once_in_another_order() -> None:
         assert torch.cat(epoch).sort().values.equal(torch.arange(100))
         assert all((batch.diff() > 0).all() for batch in epoch)
     assert not epochs[0][0].equal(epochs[1][0])
-    assert order.at(2).equal(epochs[0][2]), "whatever was asked for before"
+    assert order.at(2).equal(epochs[0][2]), "whatever was drawn before"
     assert not Shuffled(100, 25, 1, "x").at(0).equal(epochs[0][0])
     assert Shuffled(10, 25, 0, "x").at(7).equal(torch.arange(10)), "no more than one batch: all examples"
-
-
-def test_only_a_batch_that_is_smaller_than_the_graph_is_a_part_of_it(small: Data) -> None:
-    sizes = {None: False, 499: True, 500: False, 10_000: False}  # 150 nodes and 500 links
-    assert {size: in_batches(gv.Recipe(batch_size=size), small) for size in sizes} == sizes

@@ -18,9 +18,9 @@ def test_codes_that_are_the_classes_keep_all_of_them_and_one_code_keeps_nothing(
     utility = utility_target("labels", small, [small_split], CPU)
     secrets = {name: secret_target(name, small, [small_split], "all", CPU) for name in ("labels", "links")}
     book = CodeBook.of(torch.arange(3), torch.eye(3), torch.ones(3), torch.arange(150), small.y)
-    told = score_codes(small.y, book, utility, secrets)
-    assert told.utility == told.secrets[0].value == 1
-    assert told.secrets[1].value > 0.6, "linked nodes share a class"
+    score = score_codes(small.y, book, utility, secrets)
+    assert score.utility == score.secrets[0].value == 1
+    assert score.secrets[1].value > 0.6, "linked nodes share a class"
     silent = score_codes(torch.zeros_like(small.y), book, utility, secrets)
     labels, links = silent.secrets
     assert silent.utility == pytest.approx(float((small.y[small_split.test_nodes] == 0).double().mean()))

@@ -37,7 +37,7 @@ def test_one_thread_if_several_would_spin(
     with caplog.at_level(logging.INFO), pytest.raises(KeyError):
         train()
     assert torch.get_num_threads() == 2
-    assert ("training with 1 thread" in caplog.text) == (inside == 1)
+    assert ("training uses 1 thread" in caplog.text) == (inside == 1)
 
 
 @pytest.mark.parametrize(("first", "second", "spin"), [("torch", "graphveil", True), ("graphveil", "torch", False)])

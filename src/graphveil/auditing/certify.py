@@ -47,7 +47,7 @@ def certify(z: Any, graph: Data, split: Split, secret: str = "labels", classes: 
     num_nodes = graph.x.size(0)
     if split.num_nodes != num_nodes:
         raise GraphveilError(
-            f"the split is for {split.num_nodes} nodes and the graph has {num_nodes}: build it from this one."
+            f"the split is for {split.num_nodes} nodes and the graph has {num_nodes}: build it from this graph."
         )
     split.check_links(graph)
     check_embeddings(z, num_nodes)

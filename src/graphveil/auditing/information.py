@@ -46,8 +46,8 @@ class Information:
 
     Args:
         entropy: the entropy of the secret, in nats.
-        lower: the lower bound.
-        vclub: vCLUB.
+        lower: the lower bound of the mutual information.
+        vclub: the vCLUB estimate of the mutual information.
     """
 
     entropy: float

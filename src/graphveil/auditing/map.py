@@ -52,7 +52,7 @@ def count_codes(codes: Integers, y: Integers, names: Sequence[str]) -> CodeCount
     Args:
         codes: (num_nodes,).
         y: classes, (num_nodes,); nodes with an unknown class (-1) are left out.
-        names: of the classes.
+        names: the names of the classes.
     """
     return _table("nodes", codes, y, names) if is_discrete(codes) else None
 

@@ -184,7 +184,7 @@ def on_embeddings(z: Any, secret: Secret, attacks: str | Sequence[Any] | None = 
     Args:
         z: embeddings, (num_nodes, channels).
         secret: the secret that is attacked.
-        attacks: as of `audit`.
+        attacks: as in `audit`.
     """
     rows, codes, panel = check_embeddings(z, secret.num_nodes), row_codes(z), resolve_panel(attacks, secret)
     counting = _counting_attacks(attacks, secret, codes)

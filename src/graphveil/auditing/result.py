@@ -286,7 +286,7 @@ class Audit:
     # ----- files ------------------------------------------------------------------------------------------------------
 
     def record(self) -> AuditRecord:
-        """As it stands in audit.json."""
+        """The record of audit.json."""
         best, information, floor = self.strongest, self.information, self.floor
         joint, utility = self.context.joint, self.context.utility
         balanced, matched, worst = self.most_balanced, self.class_matched, self.worst_group
@@ -333,7 +333,7 @@ class Audit:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain JSON values."""
+        """The record of audit.json as plain JSON values."""
         return self.record().to_dict()
 
     def _with_more(self, finding: Finding | None, excess: Interval | None) -> Further | None:

@@ -128,7 +128,7 @@ def _caption(audit: Audit) -> str:
     if any(group.measure == "tpr_minus_fpr" for group in audit.groups):
         sentences.append("TPR - FPR: share of the class assigned to it, minus that of all other nodes.")
     if of_links:
-        sentences.append("A pair is in a group if an end is; by degree, if the end of smaller degree is.")
+        sentences.append("A pair counts for the groups of both ends; by degree, for that of the end of smaller degree.")
     if any(group.compared_with != "chance level" for group in audit.groups):
         sentences.append("The reference is the best rule on the true classes, or chance if that is higher.")
     if any(group.estimate is None for group in audit.groups):

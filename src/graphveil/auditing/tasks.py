@@ -30,7 +30,7 @@ class Effort:
 
     Args:
         jobs: the number of parallel processes.
-        time_budget: in seconds; an attack that is not expected to end in time is skipped, unless its answers are
+        time_budget: seconds; an attack that is not expected to end in time is skipped, unless its answers are
             cached. Costly attacks run last.
         on_attack: called with (name, done, total) before each attack.
         started: the start of the time budget, by `time.perf_counter`; by default, now.
@@ -111,11 +111,11 @@ def run(
     """Run all tasks, as far as the time budget allows.
 
     Args:
-        tasks: in the order in which they run.
+        tasks: the tasks in the order in which they run.
         secret: the secret that is attacked.
         seed: the seed of all attacks.
         effort: the time budget and the number of processes.
-        cache: where answers are cached; None for nowhere.
+        cache: where answers are cached; None to cache none.
 
     Returns:
         The findings, and the names of the attacks that the time budget skipped.

@@ -139,7 +139,7 @@ def _headline(audit: "Audit") -> list[Reason]:
         return []
     attacks = len(audit.on_z_alone)
     sentence = _above(other.attack, audit.secret.target.metric_name, other.headline, reference)
-    sentence = f"{sentence}, significant for the best of {attacks} attacks (Bonferroni)"
+    sentence = f"{sentence}, significant after a correction for {attacks} attacks (Bonferroni)"
     # it was chosen by its test value, which is too high therefore, so the lower bound counts
     return [_reason(sentence, _corrected_low(other.headline, attacks) - reference, reference, end)]
 
@@ -160,7 +160,7 @@ def _beside_known_links(audit: "Audit") -> list[Reason]:
         return [_added(audit, sentence, excess.value)]
     if over_classes is None or over_classes.low <= 0:
         return []
-    sentence = f"{sentence}, {signed(over_classes)} points more than the true classes"
+    sentence = f"{sentence}, {signed(over_classes)} points more than the true classes add"
     return [_added(audit, sentence, over_classes.value)]
 
 

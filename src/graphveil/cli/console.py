@@ -61,9 +61,9 @@ def exit_on_interrupt(
     """On Ctrl-C, print a sentence and exit with code 130.
 
     Args:
-        outcome: What is left, and what to do; None if nothing is and the command starts over.
-        folder: Where something is left; there is nothing if it does not exist.
-        otherwise: What to do if there is nothing; None if the command starts over.
+        outcome: What was kept, and what to do; None if nothing was kept and the same command starts over.
+        folder: Where it was kept: if this folder does not exist, `otherwise` is printed in place of `outcome`.
+        otherwise: What to do if nothing was kept; None if the same command starts over.
     """
     try:
         yield

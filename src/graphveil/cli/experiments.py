@@ -60,8 +60,8 @@ def reproduce(
     variant: Annotated[
         list[str] | None,
         typer.Option(
-            help="unprotected, published, minimax, club, codes, matched (codes with link_weight=0.5), gap, gap-class or"
-            " rr (see the docs of the results); may be repeated."
+            help="unprotected, published, minimax, club, codes, matched (codes for a lower class-matched AUC), gap,"
+            " gap-class or rr (see docs/codes.md); may be repeated."
         ),
     ] = None,
     seeds: Annotated[

@@ -48,9 +48,9 @@ def export(
         list[str] | None,
         typer.Option(
             help="The highest attack accuracy or AUC to accept, from 0 to 1: refuse if the certificate allows more."
-            " Without one, refuse if the upper bound over all attacks is above the limit, or the upper end of the 95 %"
-            " interval of the second metric (balanced accuracy or, for links, class-matched AUC). NAME=0.6 is for one"
-            " secret. May be given several times."
+            " Without a certificate, refuse if the upper bound over all attacks is above the limit, or the upper limit"
+            " of the 95 % interval of the second metric (balanced accuracy or, for links, class-matched AUC). NAME=0.6"
+            " is for one secret. May be given several times."
         ),
     ] = None,
     released_before: Annotated[
@@ -87,8 +87,7 @@ def export(
     show_table(f"In {made.folder}", ("file", "bytes"), sizes)
     for secret, audit in made.audits.items():
         if audit is not None and audit.reasons:
-            what = "traces of" if audit.verdict == "traces" else "more than traces of"
-            _say(f"the embeddings reveal {what} {secret}: {'; '.join(audit.reasons)}", style="bold")
+            _say(f"the embeddings reveal {audit.amount} {secret}: {'; '.join(audit.reasons)}", style="bold")
     _say(f"read the card before you share the release: {made.folder / 'CARD.md'}")
     console.result(_release_record(made))
 

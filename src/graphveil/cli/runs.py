@@ -259,8 +259,8 @@ def audit(
     kept = None if run is None else RunFolder(run).unfinished_audit
     if kept is not None and kept.exists() and not resume:
         console.print(
-            f"starting over: {kept} has the finished attacks of an interrupted audit, which are removed; --resume would"
-            " use them.",
+            f"starting over: the finished attacks of an interrupted audit are removed from {kept}; --resume would keep"
+            " them.",
             highlight=False,
             soft_wrap=True,
         )
@@ -301,7 +301,7 @@ def show_batches(recipe: "Recipe", graph: "Data") -> None:
 
     if recipe.batch_size is not None and not in_batches(recipe, graph):
         console.print(
-            f"A batch of {recipe.batch_size:,} is not smaller than the graph ({graph.x.size(0):,} nodes,"
+            f"A mini-batch of {recipe.batch_size:,} is not smaller than the graph ({graph.x.size(0):,} nodes,"
             f" {graph.edge_index.size(1) // 2:,} links): every round uses the whole graph.",
             highlight=False,
             soft_wrap=True,

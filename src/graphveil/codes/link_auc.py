@@ -135,7 +135,7 @@ class CodesAndClasses:
         Args:
             cells: two joint codes of known class each, (2, cells).
             links: number of links in each, (cells,).
-            weight: of a non-link by its classes, (classes, classes); all weights sum to the number of links.
+            weight: the weight of a non-link by its classes, (classes, classes); they sum to the number of links.
         """
         width = int(self.code_of.max()) + 1
         of_cell = cell_keys(self.code_of[cells], width)

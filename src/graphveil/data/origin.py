@@ -30,7 +30,7 @@ _CHOICES: Mapping[str, Sequence[str]] = {
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a graph. What is None is detected, and noted in `graph.origin.notes`.
+    """How to read a graph. An option that is None is detected from the data; `graph.origin.notes` says what was found.
 
     Args:
         nodes: The table of nodes, if it is not found beside the table of links.
@@ -48,7 +48,8 @@ class ReadOptions:
         min_weight: Links of a lower weight are dropped.
         loops: "drop" self-loops, or "refuse" a graph that has any.
         duplicates: "drop" duplicate links, or "refuse" a graph that has any.
-        bad_values: A value that is no number, in a column of numbers, counts as "missing", or "refuse" the graph.
+        bad_values: Values that are no numbers, in a column of numbers: "missing" counts them as missing values, and
+            "refuse" refuses the graph.
         text_encoding: The encoding of CSV files; None means UTF-8, or what a byte order mark declares.
     """
 
@@ -187,7 +188,7 @@ def origin_of(graph: Data) -> Origin:
 def class_names(graph: Data, target: str, count: int) -> Sequence[str]:
     """Return the names of the classes 0, 1, ... of a target, as they were read; else "class 0", "class 1", ...
 
-    A graph of the catalogue has the names of its labels in `class_names`.
+    A named graph has the names of its labels in `class_names`.
     """
     known = origin_of(graph).encoding.classes.get(target) or graph.get("class_names", {}).get(target)
     return known or [f"class {number}" for number in range(count)]

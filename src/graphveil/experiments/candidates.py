@@ -71,7 +71,7 @@ class Candidate:
         encoder: the name of the encoder.
         tradeoff: lambda.
         gain: how far codes may predict a hidden class better than chance in training, from 0 to 1.
-        seed: of the training.
+        seed: the seed of the training.
     """
 
     encoder: str
@@ -111,7 +111,7 @@ class Search:
 
     Args:
         encoders: the names of the encoders to try.
-        seed: of the split, and of the first candidates.
+        seed: the seed of the split and of the first candidates.
         split: "paper" or "proportional"; None for the default of the graph.
         reading: how to read a graph from files.
         jobs: the number of processes.

@@ -52,7 +52,7 @@ class Cell:
         knows: the secrets that the defender knows, "few" or "all".
         split: the kind of split.
         message_edges: the links that messages pass along, "train" or "all".
-        seed: of the split, the training and the audit.
+        seed: the seed of the split, the training and the audit.
         device: "cpu" or a GPU. Sums on a GPU are in another order than on a CPU; the number of the GPU does not matter.
         length: a factor for the rounds and the patience of the recipe.
         rounds: the number of rounds for a test run; None for that of the recipe.

@@ -1,9 +1,9 @@
 """Work on the machines of a Ray cluster, which is the extra `ray`.
 
 A piece of work is a function of a folder, in which it writes its files. On a cluster this is a temporary folder, and
-the files travel back: only the head, the machine on which the command was started, writes into the folder of the
-results. So the machines need no shared folder for results, and nothing half written remains of a worker that is lost:
-its work is done again. Ray sends functions and their arguments as pickles, so a cluster must be as trusted as the head.
+the files travel back: only the driver, which is the command that was started, writes into the folder of the results. So
+the machines need no shared folder for results, and a worker that is lost leaves no incomplete files there: its work is
+done again. Ray sends functions and their arguments as pickles, so a cluster must be as trusted as the driver's machine.
 """
 
 import os
@@ -194,8 +194,8 @@ def check_address(address: str | None) -> None:
 def _refused(address: str) -> GraphveilError:
     """The error if something listens at an address, but Ray cannot connect to it."""
     return GraphveilError(
-        f"what answers at {address} does not accept this program as a Ray cluster should: check the address, and if the"
-        " cluster asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN here, too."
+        f"{address} answers, but no Ray cluster accepted the connection: check the address. If the cluster asks for a"
+        " token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN here, too."
     )
 
 
@@ -215,7 +215,7 @@ def _run(
     Args:
         work: the work.
         given: the files that it needs.
-        versions: the versions of graphveil and of the libraries that results depend on, on the head.
+        versions: the versions of graphveil and of the libraries that results depend on, on the driver's machine.
         current: the folder in which the command was started; names of files are relative to it, if it exists here.
         scratch: the folder of temporary folders; None for that of this machine.
     """
@@ -224,8 +224,8 @@ def _run(
         here, there = own.get(library, "missing"), versions.get(library, "missing")
         if here != there:
             return GraphveilError(
-                f"{library} on the machine {socket.gethostname()} of the Ray cluster is {here}, and on the head it is"
-                f" {there}: install the same version on all machines."
+                f"{library} on the machine {socket.gethostname()} of the Ray cluster is {here}, and where this command"
+                f" was started it is {there}: install the same version on all machines."
             ), {}
     root = Path(scratch or tempfile.gettempdir())
     _remove_abandoned(root)

@@ -49,8 +49,8 @@ class Aggregation:
         channels: the width of the hidden layer of both classifiers.
         dropout: the dropout rate of both classifiers.
         epochs: training epochs of each classifier; the epoch with the best validation accuracy is kept.
-        learning_rate: of Adam.
-        weight_decay: of Adam.
+        learning_rate: the learning rate of Adam.
+        weight_decay: the weight decay of Adam.
         largest_delta: the upper bound of delta, which is one over the number of links if that is smaller.
     """
 
@@ -76,9 +76,9 @@ def noisy_classes(
         graph: a graph with node features that do not depend on its links.
         split: the nodes that train and validate, and the links to aggregate over.
         epsilon: the privacy loss of all hops together, per undirected link.
-        seed: of the weights and the noise.
+        seed: the seed of the weights and the noise.
         utility: the class to predict.
-        settings: None for the defaults.
+        settings: the settings; None for the defaults.
 
     Returns:
         Probabilities of shape (num_nodes, classes).

@@ -92,7 +92,7 @@ def release(name: str, graph: Data, split: Split, epsilon: float, seed: int, tas
         graph: the graph.
         split: its split.
         epsilon: the privacy parameter of the peer.
-        seed: of the training and the noise.
+        seed: the seed of the training and the noise.
         task: the utility and the secrets; None for labels and links.
     """
     task, cpu = task or Task(), torch.device("cpu")
@@ -130,7 +130,7 @@ def randomised_response(classes: Tensor, num_classes: int, epsilon: float, seed:
         classes: (n,).
         num_classes: the number of classes, C.
         epsilon: the privacy parameter.
-        seed: of the random replacement.
+        seed: the seed of the random replacement.
 
     Returns:
         Classes of shape (n,).

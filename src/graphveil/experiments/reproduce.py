@@ -49,22 +49,6 @@ class Selection:
     rounds: int | None = None
 
 
-def run_experiment(
-    name: str,
-    experiment: Experiment,
-    selection: Selection,
-    out: Path,
-    jobs: int = 1,
-    device: str = "cpu",
-    on_done: OnDone | None = None,
-    reaudit: bool = False,
-    ray: str | None = None,
-) -> tuple[list[Row], list[tuple[Cell, str]]]:
-    """Run one experiment; see `run_experiments`."""
-    rows, failed = run_experiments({name: experiment}, selection, out, jobs, device, on_done, reaudit, ray)
-    return rows[name], failed
-
-
 def run_experiments(
     experiments: Mapping[str, Experiment],
     selection: Selection,

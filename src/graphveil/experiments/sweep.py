@@ -13,7 +13,7 @@ from graphveil.data.splits.split import draw_split
 from graphveil.errors import GraphveilError
 from graphveil.experiments import spec
 from graphveil.experiments.cluster import check_address
-from graphveil.experiments.reproduce import Selection, check_folder, run_experiment
+from graphveil.experiments.reproduce import Selection, check_folder, run_experiments
 from graphveil.experiments.tables import Row
 from graphveil.formats.experiment import SWEEP
 from graphveil.progress import show_cells
@@ -74,11 +74,11 @@ def sweep(  # noqa: PLR0913 - two are required, and each of the others is given 
     )
     selection = Selection(seeds=seeds, rounds=rounds)
     with show_cells(Console(stderr=True, quiet=not progress), SWEEP, "cell", jobs) as on_done:
-        rows, failed = run_experiment(SWEEP, experiment, selection, Path(out), jobs, device, on_done, ray=ray)
+        rows, failed = run_experiments({SWEEP: experiment}, selection, Path(out), jobs, device, on_done, ray=ray)
     if failed:
         cell, fault = failed[0]
         raise GraphveilError(f"{len(failed)} cells failed, such as {cell}: {fault} Call it again to try these again.")
-    return rows
+    return rows[SWEEP]
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,8 @@ class Row:
         flagged: the share of runs with a flag.
         paper: utility and attack value that the paper prints; None if it prints nothing.
         equal_classes: the AUC of comparing the true classes for equality; None for a secret other than links.
-        certified: None if the release has no certificate.
-        with_features: None if the panel has no attacks with features.
+        certified: the certificate; None if the release has none.
+        with_features: attacks on z and the features; None if the panel has none.
         epsilon: the epsilon of a peer; None for a variant.
     """
 

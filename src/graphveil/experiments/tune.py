@@ -60,10 +60,10 @@ class Tuned:
 
     Args:
         points: all candidates, the best first.
-        limits: by secret, as accuracy or AUC.
-        folder: the chosen run.
-        audits: its full audits by secret, on the test part.
-        met: whether these are within all limits and, if it was stated, the utility is reached.
+        limits: the limits by secret, as accuracy or AUC.
+        folder: the folder of the chosen run.
+        audits: the full audits of the chosen run by secret, on the test part.
+        met: whether the chosen run is within all limits and has the smallest utility, if one was stated.
         sentence: the recommendation.
     """
 
@@ -93,7 +93,7 @@ def tune(
         secret: the target to hide, or several.
         max_leak: the highest attack accuracy or AUC to accept: "+2" is two points above the chance level, 0.6 is 60 %.
             None is "+2", unless `min_utility` is given.
-        min_utility: instead of a limit, the least leak with this accuracy or AUC is searched for.
+        min_utility: instead of `max_leak`: the accuracy or AUC to keep. The candidate with the least leak is chosen.
         search: the encoders to try, the seed, the number of processes and so on.
     """
     secrets = (secret,) if isinstance(secret, str) else tuple(secret)
@@ -211,8 +211,8 @@ def search_stages(
 
     Args:
         task: what to search for.
-        limits: by secret, as accuracy or AUC.
-        chance: by secret, the chance level.
+        limits: the limits by secret, as accuracy or AUC.
+        chance: the chance levels by secret.
         measure: trains candidates.
     """
     classes = without_links(task.secrets)

@@ -124,7 +124,7 @@ class Group(Record, frozen=True):
     Args:
         by: "degree", or the name of a column.
         group: the value, or the range of degrees.
-        value: None for a group with too few examples.
+        value: the value of the strongest attack; None for a group with too few examples.
         ci: the interval of the value, corrected for the number of groups.
         reference: the value without the embeddings.
         compared_with: the origin of the reference: "chance level" or "true classes".
@@ -232,7 +232,7 @@ class CodeCounts(Record, frozen=True):
         counts: a row for each code, the most frequent first, with a column for each class. If there are more codes than
             rows, the last row is the sum of all rarer codes.
         codes: the number of codes, or of pairs of codes.
-        names: of the classes.
+        names: the names of the classes.
     """
 
     of: Literal["nodes", "pairs"]
@@ -250,9 +250,9 @@ class Map(Record, frozen=True):
 
     Args:
         of: "nodes" or "pairs".
-        before: the same examples of an unprotected encoder, if there is one.
-        classes: one for each point.
-        names: of the classes.
+        before: the same examples with the embeddings of an unprotected encoder, if there is one.
+        classes: the class of each point.
+        names: the names of the classes.
         codes: all nodes with a known class, counted by code, or the test pairs by their two codes; None for continuous
             embeddings, and if there are too few pairs.
     """
@@ -276,12 +276,12 @@ class AuditRecord(File, frozen=True, kw_only=True):
     Args:
         reasons: what is significantly above its reference; empty for the verdict *protected*.
         chance: the chance level.
-        utility: None if it was not given.
+        utility: how useful the embeddings are; None if it was not given.
         certificate_on_test: the largest values that codes allow on the test part, by metric.
         controls: the attacks on each control, the strongest first.
         dropped: attacks that the time budget skipped.
         samples: how many examples of each part were used, of how many.
-        answers_sha256: of the file with the answers of all attacks; None if it was not written.
+        answers_sha256: SHA-256 of the file with the answers of all attacks; None if it was not written.
     """
 
     SCHEMA: ClassVar[str] = "graphveil/audit/8"

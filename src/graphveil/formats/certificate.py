@@ -14,8 +14,8 @@ class WorstCode(Record, frozen=True):
     Args:
         code: the code.
         likely_class: its most frequent class.
-        share: of that class among the nodes of the code with a known class.
-        nodes: with this code and a known class.
+        share: the share of that class among the nodes of the code with a known class.
+        nodes: the number of nodes with this code and a known class.
     """
 
     code: Count
@@ -30,10 +30,10 @@ class Stratum(Record, frozen=True):
     Args:
         column: the name of the column.
         value: the value.
-        nodes: with this value and a known class.
-        share: of these nodes among all with a known class.
-        majority: share of the largest class among these nodes.
-        accuracy: of the best rule from code to class among these nodes.
+        nodes: the number of nodes with this value and a known class.
+        share: the share of these nodes among all nodes with a known class.
+        majority: the share of the largest class among these nodes.
+        accuracy: the accuracy of the best rule from code to class among these nodes.
     """
 
     column: str
@@ -48,10 +48,10 @@ class ClassCalibration(Record, frozen=True):
     """The second statement, from the calibration nodes.
 
     Args:
-        nodes: calibration nodes with a known class.
-        accuracy: of the best rule on these nodes.
-        accuracy_limit: upper limit of the accuracy on nodes like these.
-        balanced_limit: the same of the balanced accuracy.
+        nodes: the number of calibration nodes with a known class.
+        accuracy: the accuracy of the best rule on these nodes.
+        accuracy_limit: the upper limit of the accuracy on nodes like these.
+        balanced_limit: the upper limit of the balanced accuracy on nodes like these.
     """
 
     nodes: Count
@@ -65,8 +65,8 @@ class LinkCalibration(Record, frozen=True):
 
     Args:
         links: number of calibration links.
-        auc: of the best score, for the calibration links and all non-links.
-        auc_limit: its upper limit for nodes like these.
+        auc: the AUC of the best score, for the calibration links and all non-links.
+        auc_limit: the upper limit of the AUC for nodes like these.
         resampled_links: number of links in a resample; fewer than the release has if these are too many.
     """
 
@@ -87,13 +87,13 @@ class ClassCertificate(Record, frozen=True, kw_only=True, tag_field="kind", tag=
         classes: number of classes that occur.
         smallest_code: number of nodes with the rarest code.
         majority: share of the largest class, which is the chance level.
-        accuracy: of the best rule from code to class.
+        accuracy: the accuracy of the best rule from code to class.
         accuracy_by_chance: mean accuracy of the best rule for codes unrelated to the classes.
-        balanced_accuracy: of the best rule for it.
-        balanced_guessing: its chance level, one over the number of classes.
+        balanced_accuracy: the balanced accuracy of the rule that is best by this metric.
+        balanced_guessing: the chance level of the balanced accuracy: one over the number of classes.
         information: the mutual information I(code; class).
-        information_by_chance: its mean for codes unrelated to the classes.
-        entropy: of the class.
+        information_by_chance: mean information of codes unrelated to the classes.
+        entropy: the entropy of the class.
         maximal_leakage: log of the factor by which the codes raise the probability of a correct guess (Issa, Wagner and
             Kamath, 2020).
         worst: the code with the largest share of one class.
@@ -140,10 +140,10 @@ class LinkCertificate(Record, frozen=True, kw_only=True, tag_field="kind", tag="
         nonlinks: number of non-links.
         codes: number of codes in use.
         smallest_code: number of nodes with the rarest code.
-        auc: of the best score of two codes.
-        auc_by_chance: its mean for codes that are permuted among the nodes.
+        auc: the AUC of the best score of two codes.
+        auc_by_chance: mean AUC of the best score for codes that are permuted among the nodes.
         class_matched_auc: the AUC against class-matched non-links; None if no classes are known.
-        within_class_auc: the same for attackers who know the classes of both nodes.
+        within_class_auc: the class-matched AUC for attackers who know the classes of both nodes.
         information: the evidence J for a link, in nats.
         bits_per_node: upper bound on what the code of a node reveals about any secret: log2 of the codes in use.
         confidence: of the second statement.

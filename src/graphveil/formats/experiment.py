@@ -33,7 +33,7 @@ class CertifiedCell(Record, frozen=True):
 
     Args:
         best: accuracy or AUC of the best rule.
-        guessing: its chance level.
+        guessing: the chance level of `best`.
         limit: the bound for other nodes.
         class_matched: the best class-matched AUC.
     """
@@ -60,12 +60,12 @@ class CellSecret(Record, frozen=True):
 
     Args:
         joint: the value of the joint adversary.
-        joint_rounded: the same from float32 probabilities.
+        joint_rounded: the value of the joint adversary from float32 probabilities.
         fresh: the value of the strongest attack.
-        fresh_attack: its name.
+        fresh_attack: the name of the strongest attack.
         attacks: the value of each attack.
         flags: their names, without those that every cell may have: "not the full panel", "no unprotected encoder".
-        map: of the first seed only.
+        map: the map of the embeddings, for the first seed only.
     """
 
     joint: Share | None
@@ -89,7 +89,7 @@ class CellRecord(File, frozen=True):
     """The result of one cell.
 
     Args:
-        key: a hash of all that decides it.
+        key: a hash of everything that decides the cell.
         cell: the fields of `graphveil.experiments.cells.Cell`.
     """
 
@@ -138,7 +138,7 @@ class WithFeatures(Record, frozen=True):
 
     Args:
         value: accuracy or AUC of the strongest attack.
-        alone: the same of the strongest of these attacks without z.
+        alone: accuracy or AUC of the strongest of these attacks without z.
         z_adds: `value` minus `alone`.
         true_classes: AUC of the strongest of these attacks with the true classes in place of z; None for a secret other
             than links.
@@ -156,8 +156,8 @@ class Row(Record, frozen=True, kw_only=True):
     """One cell of an experiment over its seeds, for one secret.
 
     Args:
-        tradeoff: of a variant; None for a peer.
-        epsilon: of a peer; None for a variant.
+        tradeoff: the trade-off of a variant; None for a peer.
+        epsilon: the epsilon of a peer; None for a variant.
         utility: the utility; the intervals of a single seed have no `ci`.
         protocol: the attack of the paper's protocol.
         fresh: the strongest attack of the audit.
@@ -165,10 +165,10 @@ class Row(Record, frozen=True, kw_only=True):
         floor: for links, the AUC of the best rule on pairs of true classes; for a node secret, the accuracy of attacks
             on the public graph.
         flagged: the share of runs with a flag.
-        paper: utility and secret as the paper prints them.
-        verdict: the comparison with them.
-        history: of the first seed.
-        map: of the first seed.
+        paper: utility and attack value that the paper prints.
+        verdict: the comparison with the paper.
+        history: the history of the first seed.
+        map: the map of the first seed.
         attacks: every attack that all seeds have, by name.
     """
 

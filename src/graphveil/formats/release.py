@@ -11,13 +11,13 @@ class Entry(Record, frozen=True):
     """One release of codes.
 
     Args:
-        time: in ISO 8601.
-        files: names of the released files.
-        pseudonyms: whether ids were replaced.
+        time: the time of the release in ISO 8601.
+        files: the names of the released files.
+        pseudonyms: whether ids were replaced by pseudonyms.
         codes: the number of the file `releases/NUMBER.parquet` with the released codes.
         codes_sha256: a digest of the nodes and their codes.
-        graph_digest: of the graph of the run.
-        split_digest: of its split.
+        graph_digest: the digest of the graph of the run.
+        split_digest: the digest of the split of the run.
     """
 
     time: str
@@ -42,8 +42,8 @@ class CodeBookRecord(Record, frozen=True, omit_defaults=True):
     """How to use the codes of a release; without a schema, because graphveil never reads it.
 
     Args:
-        use: in words.
-        signs: of the columns, with which links are scored; None if links are not scored.
+        use: how to use them, in words.
+        signs: the signs of the columns, with which links are scored; None if links are not scored.
     """
 
     use: str

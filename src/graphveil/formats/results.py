@@ -64,7 +64,7 @@ class ReleaseRecord(File, frozen=True):
     Args:
         folder: the folder that was written.
         files: the size of each file in bytes.
-        secrets: by name; None for a secret without an audit.
+        secrets: the audited secrets by name; None for a secret without an audit.
         objections: the objections that --force has overruled.
         earlier_releases: the number of earlier releases with the same nodes.
         together: the sentence of the certificate for this release and the earlier ones together, by secret.
@@ -102,7 +102,7 @@ class ExperimentsRecord(File, frozen=True):
 
     Args:
         folder: the folder of the tables.
-        table1: None if it was not reproduced.
+        table1: Table 1; None if it was not reproduced.
         experiments: the results by name.
     """
 

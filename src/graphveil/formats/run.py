@@ -50,9 +50,9 @@ class Shapes(Record, frozen=True):
 
     Args:
         classes: the number of classes of the utility and of each adversary.
-        graph_digest: of the graph that the codes belong to.
-        book: sizes of the code book, empty without codes.
-        grid: columns of the grid, 0 without one.
+        graph_digest: the digest of the graph that the codes belong to.
+        book: the sizes of the code book; empty without codes.
+        grid: the number of columns of the grid; 0 without a grid.
     """
 
     in_channels: Count
@@ -118,21 +118,21 @@ class RunRecord(VeilRecord, frozen=True, kw_only=True):
     """A finished run of `graphveil protect`, or a folder of `graphveil embed`.
 
     Args:
-        graph: its name or path.
-        reading: the fields of `ReadOptions`, None for a graph of the catalogue.
-        encoding: the fields of `Encoding`, None if the graph was not read from tables.
+        graph: the name or the path of the graph.
+        reading: the fields of `ReadOptions`; None for a named graph.
+        encoding: the fields of `Encoding`; None if the graph was not read from tables.
         features: a summary of the features, to compare another graph with.
         split: the name of the split.
-        split_seed: its seed; None if it is that of the training.
-        targets: what it was drawn for.
+        split_seed: the seed of the split; None if it is that of the training.
+        targets: the targets that the split was drawn for.
         ids_digest: SHA-256 of the ids in their order.
-        unknown: for how many nodes each target is unknown.
+        unknown: the number of nodes for which a target is unknown, by target.
         audited_as: the digest of the embeddings that an audit states; None if they cannot be audited.
-        certificates: by secret, None for embeddings with too many distinct rows.
-        seconds: of the training; None in a folder of `graphveil embed`.
-        rounds: the same.
-        processes: how many processes trained together; None in a folder of `graphveil embed`.
-        embedded: None for a run that was trained on this graph.
+        certificates: the certificates by secret; None for embeddings with too many distinct rows.
+        seconds: the duration of the training; None in a folder of `graphveil embed`.
+        rounds: the number of rounds; None in a folder of `graphveil embed`.
+        processes: the number of processes that trained together; None in a folder of `graphveil embed`.
+        embedded: the origin of the encoder; None for a run that was trained on this graph.
     """
 
     scores: Scores
@@ -168,6 +168,6 @@ def read_run(folder: Path) -> RunRecord:
         missing = isinstance(error, FileNotFoundError | NotADirectoryError)
         why = "run.json is missing" if missing else f"run.json: {reason(error)}"
         raise GraphveilError(
-            f"{folder} is not a finished run of `graphveil protect` ({why}): give its folder, or audit a file with"
-            " --embeddings, --graph and --secret."
+            f"{folder} is not a finished run of `graphveil protect` ({why}): give the folder of a run, or audit a"
+            " file with --embeddings, --graph and --secret."
         ) from error

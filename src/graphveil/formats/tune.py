@@ -31,7 +31,7 @@ class PointRecord(Record, frozen=True):
         utility: AUC or accuracy on the validation part.
         leaks: for each secret, the highest attack value on nodes and links outside the test part.
         codes: for each secret, the nodes outside the test part, counted by code; for links, pairs by two codes.
-        within: whether all limits hold there.
+        within: whether all limits hold outside the test part.
         on_front: whether no other candidate has more utility at less leak.
     """
 
@@ -48,9 +48,9 @@ class TuneRecord(File, frozen=True, kw_only=True):
     """A finished search.
 
     Args:
-        min_utility: the smallest utility to accept, None if a limit was given.
+        min_utility: the smallest utility to accept; None if a limit was given.
         points: all candidates, the best first.
-        chosen: the folder of the chosen one.
+        chosen: the folder of the chosen candidate.
         met: whether the final certificate or audit, on the test part, is within all limits.
     """
 

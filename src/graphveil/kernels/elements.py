@@ -63,6 +63,15 @@ def kept_values(
         here[k] = x[k] * scale if kept else np.float32(0)
 
 
+@inlined
+def hash_row(position: Number, first: Number, second: Number, hashes: Array) -> Number:
+    """Write the hashes of the coins from `position` on, two coins in each; return the half that holds the first one."""
+    pair = position >> 1
+    for k in range(len(hashes)):
+        hashes[k] = hashed(np.uint32(pair + k), first, second) ^ np.uint32(0x80008000)
+    return position & 1
+
+
 @compiled
 def relu_and_drop(
     h: Array, bias: Array, first: Number, second: Number, ones: Number, scale: Number, out: Array, start: int, stop: int
@@ -73,10 +82,7 @@ def relu_and_drop(
     hashes = np.empty(channels // 2 + 2, np.uint32)
     halves = hashes.view(np.uint16)
     for row in range(start, stop):
-        position = row * channels
-        pair, odd = position >> 1, position & 1
-        for k in range(len(hashes)):
-            hashes[k] = hashed(np.uint32(pair + k), first, second) ^ np.uint32(0x80008000)
+        odd = hash_row(row * channels, first, second, hashes)
         x, here, half = h[row], out[row], halves[odd : odd + channels]
         for c in range(channels):
             value = x[c] + bias[c]
@@ -110,10 +116,7 @@ def elu_and_drop(
     hashes = np.empty(channels // 2 + 2, np.uint32)
     halves = hashes.view(np.uint16)
     for row in range(start, stop):
-        position = row * channels
-        pair, odd = position >> 1, position & 1
-        for k in range(len(hashes)):
-            hashes[k] = hashed(np.uint32(pair + k), first, second) ^ np.uint32(0x80008000)
+        odd = hash_row(row * channels, first, second, hashes)
         x, here, half = h[row], out[row], halves[odd : odd + channels]
         for c in range(channels):
             value = x[c] + bias[c]
@@ -146,10 +149,7 @@ def elu_and_drop_backward(
         sums = d_bias[block]
         sums[:] = 0
         for row in range(block * ROWS, min((block + 1) * ROWS, len(out))):
-            position = row * channels
-            pair, odd = position >> 1, position & 1
-            for k in range(len(hashes)):
-                hashes[k] = hashed(np.uint32(pair + k), first, second) ^ np.uint32(0x80008000)
+            odd = hash_row(row * channels, first, second, hashes)
             g, y, here, half = gradient[row], out[row], d_h[row], halves[odd : odd + channels]
             for c in range(channels):
                 value = g[c] * (scale if y[c] > 0 else y[c] + scale)

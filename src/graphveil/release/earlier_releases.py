@@ -36,7 +36,7 @@ class Joint:
         releases: the number of earlier releases.
         same_run: the number of them with other codes of the same run.
         nodes: the number of nodes of this release that are in at least one of them.
-        certificates: by secret; a secret that is known for none of these nodes has none.
+        certificates: the joint certificates by secret; a secret that is known for none of these nodes has none.
     """
 
     releases: int

@@ -133,9 +133,9 @@ class Audited:
         metric: "accuracy" or "AUC".
         interval: the value of the strongest attack, and its 95 % interval.
         upper: the upper bound over all attacks.
-        worst_group: None if all groups have too few examples.
+        worst_group: the worst group; None if all groups have too few examples.
         scale: the size of the leak.
-        utility: what the embeddings keep, None if it is unknown.
+        utility: how useful the embeddings are; None if it is unknown.
         chance: the chance level.
         floor: for links, the AUC of the best rule on pairs of true classes; for a node secret, the accuracy of attacks
             on the public graph; or None.
@@ -148,7 +148,7 @@ class Audited:
         examples: the number of test examples.
         embeddings: the digest of the audited embeddings.
         split: the digest of the split.
-        certificate: None for embeddings that are not codes.
+        certificate: the certificate; None for embeddings that are not codes.
     """
 
     secret: str
@@ -173,6 +173,11 @@ class Audited:
     split: str
     certificate: Certified | None
 
+    @property
+    def amount(self) -> str:
+        """How much of the secret the embeddings reveal according to the reasons, as the opening of a phrase."""
+        return {"traces": "traces of", "flagged": "at least traces of"}.get(self.verdict, "more than traces of")
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -181,10 +186,10 @@ class Evidence:
     Args:
         record: the content of run.json.
         embeddings: the rows and their ids.
-        audits: by secret, None for a secret without a readable audit.
+        audits: the audits by secret; None for a secret without a readable audit.
         limits: the leak to accept, as `--max-leak` states it.
         objections: the reasons against a release; with none the run is released.
-        codes: of the nodes, None for embeddings that are not codes.
+        codes: the codes of the nodes; None for embeddings that are not codes.
         joint: what this release reveals together with earlier ones, None without earlier ones.
     """
 

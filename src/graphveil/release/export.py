@@ -36,11 +36,11 @@ class Release:
     """A finished release.
 
     Args:
-        folder: where it was written.
-        files: sizes in bytes by name, in alphabetical order.
-        audits: by secret, None for a secret without a readable audit.
+        folder: the folder of the release.
+        files: the sizes of the files in bytes by name, in alphabetical order.
+        audits: the audits by secret; None for a secret without a readable audit.
         objections: the objections that `force` has overruled.
-        joint: what this release reveals together with earlier ones, None without earlier ones.
+        joint: what this release reveals together with earlier ones; None if there are none.
     """
 
     folder: Path
@@ -155,7 +155,7 @@ def _check_places(run: Path, out: Path) -> None:
     """Refuse a folder that is not empty, or that contains the run or is inside it."""
     inner, outer = out.resolve(), run.resolve()
     if inner.is_relative_to(outer) or outer.is_relative_to(inner):
-        raise GraphveilError(f"--out {out} and the run {run} contain one another: choose a folder outside the run.")
+        raise GraphveilError(f"--out {out} and the run {run} overlap: choose a folder outside the run.")
     if inner == Path.cwd():
         raise GraphveilError("--out is the current folder, which cannot be replaced: choose a new folder.")
     with report_write_errors(out):

@@ -108,7 +108,7 @@ def _group_table(audit: AuditRecord) -> Table:
         name = MEASURES["tpr_minus_fpr"]
         note += f" {name} of a class: the share of its nodes that are assigned to it, minus that of all other nodes."
     if any(one.measure == "auc" for one in audit.groups):
-        note += " A pair counts for the groups of both ends; by degree, for that of the end with the smaller degree."
+        note += " A pair counts for the groups of both ends; by degree, for that of the end of smaller degree."
     return Table("The strongest attack by group", columns, rows, note)
 
 

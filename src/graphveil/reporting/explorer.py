@@ -45,7 +45,7 @@ def front_chart(dots: Sequence[Dot], names: tuple[str, str], chance: float, limi
 
     Args:
         dots: all points.
-        names: of the leak and of the utility.
+        names: the names of the leak and of the utility.
         chance: the chance level of the leak.
         limit: the highest leak to accept, if one was stated.
     """
@@ -65,8 +65,8 @@ def front_chart(dots: Sequence[Dot], names: tuple[str, str], chance: float, limi
     rows = [[dot.text, percent(dot.utility), percent(dot.leak), "no" if dot.step is None else "yes"] for dot in dots]
     return Figure(
         "Utility against leak",
-        "Higher and further left is better. The slider moves through the filled points. No other point has both more"
-        " utility and less leak than they have; a chosen point is always among them.",
+        "Higher and further left is better. The slider moves through the filled points: those that no other point beats"
+        " in both utility and leak, and the chosen point if there is one.",
         [plot.svg()],
         legend,
         Table("Utility against leak, in percent", heads, rows),

@@ -44,7 +44,7 @@ ATTACKS = (
 )
 GROUPS = "A small average may hide a large leak in one group, so the strongest attack is measured in each of them."
 MAPS = "Where classes form clusters of their own, or codes have different shares of classes, they reveal the class."
-INFORMATION = "How much the embeddings say about the secret, in nats; 0 is nothing, the entropy is everything."
+INFORMATION = "How much the embeddings reveal about the secret, in nats, from 0 to the entropy of the secret."
 Fact = tuple[str, str, str]
 
 

@@ -38,7 +38,7 @@ MEANING = {
     ' verdicts "protected" and "traces".',
 }
 TERMS = {
-    "strongest attack": "Of all attacks on the embeddings alone, the one that is best on held-out examples. It is"
+    "strongest attack": "The attack on the embeddings alone with the best value on held-out examples. Its value is"
     " measured on the test part.",
     "reference": "What is possible without the embeddings: the chance level or, if links are hidden and a class is"
     " kept, the floor.",

@@ -27,8 +27,8 @@ class Run:
     """The folder of a run.
 
     Args:
-        histories: by secret; empty in a folder of `graphveil embed`.
-        audits: in the order of the secrets.
+        histories: the history by secret; empty in a folder of `graphveil embed`.
+        audits: the audits in the order of the secrets.
         other_audits: the files of audits of other embeddings.
     """
 

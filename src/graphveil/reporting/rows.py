@@ -41,8 +41,8 @@ def row_chart(title: str, axis: Axis, rows: Sequence[Row], rules: Sequence[tuple
 
     Args:
         title: above the rows.
-        axis: of all rows; its label is below them.
-        rows: from top to bottom.
+        axis: the axis of all rows; its label is below them.
+        rows: the rows from top to bottom.
         rules: lines through all rows, as (kind, value); `kind` is "chance" or "floor".
     """
     back = Markup("").join(_line("grid", _at(axis, tick)) for tick in axis.ticks)

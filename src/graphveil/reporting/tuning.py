@@ -51,11 +51,11 @@ def _mark(record: TuneRecord) -> Mark:
 
 def _choice(record: TuneRecord, point: PointRecord) -> str:
     if record.min_utility is None:
-        what = "keeps most within the limit" if point.within else "is nearest to the limit, which none is within"
+        what = "has the highest utility within the limit" if point.within else "is nearest to the limit, but above it"
     elif point.utility >= record.min_utility:
-        what = f"leaks least of those that keep at least {percent(record.min_utility)} %"
+        what = f"has the least leak of those with a utility of at least {percent(record.min_utility)} %"
     else:
-        what = f"keeps most, but none keeps {percent(record.min_utility)} %"
+        what = f"has the highest utility, but it is below {percent(record.min_utility)} %"
     return (
         f"Of {len(record.points)} candidates, {_name(point)} {what}: {_values(record, point)} on the validation part."
     )

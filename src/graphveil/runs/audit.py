@@ -44,10 +44,10 @@ def audit_run(
         path: the folder of the run.
         secrets: the run's own by default, or any other columns of its tables.
         attacks: "full" or "quick".
-        root: of the graph's raw files.
+        root: the folder of the graph's raw files.
         controls: attack other encoders too; see `encoder_controls`.
-        effort: how long to try.
-        bins: as of `ReadOptions`, for secrets and groups that are not the run's own.
+        effort: the time budget and the number of processes.
+        bins: as in `ReadOptions`, for secrets and groups that are no targets of the run.
         by: columns of its tables to group the strongest attack's results by.
         resume: use the answers that an interrupted audit of these embeddings has kept.
 
@@ -134,8 +134,8 @@ def _check_known(graph: Data, split: Split, name: str, record: RunRecord) -> Non
         if not known[nodes].any():
             raise GraphveilError(
                 f"{name!r} is known for none of the {part} nodes of this run, which was split by"
-                f" {' and '.join(record.targets)}: audit its embeddings.parquet by --embeddings, --graph and"
-                f" --secret {name}, which splits the nodes anew."
+                f" {' and '.join(record.targets)}: audit its embeddings.parquet with --embeddings, --graph and"
+                f" --secret {name}, which draws a new split."
             )
 
 

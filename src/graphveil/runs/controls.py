@@ -30,9 +30,9 @@ class Controls:
     """Other encoders of a run's kind.
 
     Args:
-        embeddings: by the name of the control.
+        embeddings: the embeddings by the name of the control.
         utility: the test value of the encoder that was trained without protection; None without one.
-        notes: on controls that are missing.
+        notes: a sentence for each control that is missing.
     """
 
     embeddings: Mapping[str, Tensor] = field(default_factory=dict)
@@ -49,9 +49,9 @@ def encoder_controls(folder: RunFolder, graph: Data, split: Split, features: Seq
     this program import code.
 
     Args:
-        folder: of the run.
+        folder: the folder of the run.
         graph: the graph that it was trained on.
-        split: of that graph.
+        split: the split of that graph.
         features: the secrets that are among the features.
     """
     try:

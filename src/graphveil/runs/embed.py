@@ -40,15 +40,17 @@ from graphveil.veil import Veil
 
 @dataclass(frozen=True)
 class Embedded:
-    """Embeddings of a graph by an encoder that was trained before.
+    """Embeddings that the encoder of a run has computed for another graph.
 
     Args:
-        known: how many of its nodes the run has embedded too, by their ids.
-        secrets: of the run that this graph has, and that can be audited.
-        unseen: a sentence for each of the others.
+        folder: the folder that was written.
+        z: the embeddings, (num_nodes, channels).
+        known: how many nodes of this graph are also nodes of the run, by their ids.
+        secrets: the secrets of the run that can be audited on this graph.
+        unseen: a sentence for each other secret of the run.
+        warnings: a sentence for each difference between this graph and that of the run.
         kept_codes: how many nodes kept the code that they have in the run; None for a run without codes.
-        warnings: a sentence for each way in which this graph is unlike the run's.
-        utility: its test value on this graph; None if it cannot be evaluated.
+        utility: the test value of the utility on this graph; None if it cannot be evaluated.
     """
 
     folder: Path
@@ -69,18 +71,18 @@ def embed(
     root: Path | None = None,
     device: str = "auto",
 ) -> Embedded:
-    """Embed `graph` by the encoder of `run`, and write a folder like a run's.
+    """Embed `graph` with the encoder of `run`, and write the embeddings as a run folder.
 
     Args:
         run: the folder of a finished run.
-        graph: a name or a path, as of `open_graph`.
+        graph: the name of a graph, a file or a folder.
         out: the folder to write.
-        otherwise: fields of a `ReadOptions`, options that override those of the run's graph.
+        otherwise: fields of `ReadOptions` that override those of the run, by name.
         root: the folder of the raw files of a named graph.
         device: "cpu", "cuda" or "auto".
 
     Returns:
-        The embeddings, and how the graph differs from the run's.
+        The embeddings, and how the graph differs from that of the run.
     """
     run, out = Path(run), Path(out)
     trained, folder = RunFolder(run), RunFolder(out)
@@ -138,7 +140,7 @@ class _Parts:
         evaluated: those of them with enough nodes or links that are new to the encoder.
         secrets: the secrets among these.
         unseen: a sentence for each secret that is not among these.
-        split: of the graph; None if it cannot be split.
+        split: the split of the graph; None if it cannot be split.
     """
 
     targets: list[str]

@@ -71,7 +71,7 @@ class RunFolder:
     """The folder of a run.
 
     Args:
-        path: where it is, or will be.
+        path: the path of the folder, which may not exist yet.
     """
 
     path: Path
@@ -145,7 +145,7 @@ class RunFolder:
             z: the embeddings.
             trained_on: the nodes and links that were used in training.
             results: more fields for `run.json`, such as scores.
-            history: of the training; empty for a folder of `embed`.
+            history: the history of the training; empty for a folder of `embed`.
         """
         array = z.numpy()
         columns = {"id": ids, **{f"z{i}": array[:, i] for i in range(array.shape[1])}}

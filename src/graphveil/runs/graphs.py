@@ -26,7 +26,7 @@ class Source:
 
     Args:
         graph: its name or path.
-        reading: the fields of `ReadOptions`; None for a graph of the catalogue.
+        reading: the fields of `ReadOptions`; None for a named graph.
         encoding: how columns are encoded, if an earlier graph decides it.
     """
 
@@ -45,9 +45,9 @@ def graph_of(folder: RunFolder, record: RunRecord, root: Path | None = None) -> 
     """The graph and the split of a run, refused if they are not those that it was trained on.
 
     Args:
-        folder: of the run.
+        folder: the folder of the run.
         record: the content of its `run.json`.
-        root: of the graph's raw files.
+        root: the folder of the graph's raw files.
     """
     reading = None if record.reading is None else ReadOptions(**record.reading)
     graph = _open(Source.of(record), reading, root)
@@ -71,11 +71,11 @@ def with_columns(
     """The same graph with more columns of its tables as node classes; features and all else stay as they are.
 
     Args:
-        graph: as it was opened.
+        graph: the graph as it was opened.
         source: how to open it again.
         targets: secrets to add, where the graph does not have them yet.
         by: columns to group by.
-        bins: as of `ReadOptions`, for these columns.
+        bins: as in `ReadOptions`, for these columns.
     """
     check_columns(graph, by, () if source.reading is None else origin_of(graph).columns)
     wanted = [name for name in dict.fromkeys((*targets, *by)) if name not in (*BUILT_IN, *graph.keys())]

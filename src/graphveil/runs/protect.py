@@ -36,7 +36,7 @@ class Run:
         score: its utility, and its own attack on each secret, on the test part.
         z: the embeddings, (num_nodes, channels).
         seconds: how long the training took.
-        certificates: by secret; None where the embeddings have too many distinct rows for one.
+        certificates: the certificates by secret; None if the embeddings have too many distinct rows for one.
         utility: the test value of the utility with its chance level.
     """
 
@@ -62,7 +62,7 @@ def protect(
     Args:
         veil: what to train.
         graph: the graph to train on.
-        split: of its nodes and links.
+        split: the split of its nodes and links.
         out: the folder to write.
         resume: continue an unfinished run in that folder.
         on_round: called after every round.

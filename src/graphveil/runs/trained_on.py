@@ -165,4 +165,4 @@ def _read(file: Path, columns: Sequence[str]) -> pa.Table | None:
             raise ValueError("it holds no ids")
         return table.select(list(columns))
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        raise GraphveilError(f"{file} cannot be read as a list of ids: put the run's own back.") from error
+        raise GraphveilError(f"{file} cannot be read as a list of ids: restore the file of the run.") from error

@@ -45,7 +45,7 @@ class Recipe:
         evaluate_every: Rounds between two evaluations on the validation part.
         batch_size: The number of examples of a target (nodes, or links) in a mini-batch, which is a round; None is
             the whole graph in every round. See `graphveil.training.sampled`.
-        fanout: By mini-batches: how many neighbours of a node are sampled for each layer.
+        fanout: For mini-batches: how many neighbours of a node are sampled for each layer.
         deterministic: Whether to use only deterministic kernels on a GPU, at some cost; a CPU always does.
         code_groups: For `codes`: how many groups of values a code has.
         code_size: For `codes`: how many values a group has; None chooses it by the numbers of nodes and classes.
@@ -56,8 +56,8 @@ class Recipe:
             of 1/2.
         first_weight: For `codes`: the initial weight of a secret, which is raised to `secret_weight`.
         ramp: For `codes`: the number of rounds over which it is raised.
-        leak_limit: For `codes`: how far the best rule from code to class may be above chance level, at a trade-off of
-            1/2. States within it are selected first, and codes are merged until it holds.
+        leak_limit: For `codes`: how far the accuracy of the best rule from code to class may be above chance level, at
+            a trade-off of 1/2. States within this limit are preferred, and codes are merged until it holds.
         teachers: For `codes` that hide links: how many encoders, with different initial weights, teach the student; see
             `graphveil.training.distil`.
         student_channels: For `codes` that hide links: the width of the student.
@@ -155,8 +155,8 @@ class Recipe:
     def by_batches(self, size: int) -> "Recipe":
         """Return the recipe for mini-batches of a size.
 
-        Smoothing is not a part of training by mini-batches, and the strong dropout that goes with it is lowered: on
-        Pubmed with labels kept, that was worth 3.5 points of accuracy.
+        Training by mini-batches has no smoothing, so the strong dropout of recipes with smoothing is lowered: on Pubmed
+        with labels kept, this raised the accuracy by 3.5 points.
 
         Args:
             size: The number of examples of a target in a mini-batch.

@@ -56,7 +56,7 @@ class Score:
     Args:
         utility: The accuracy or AUC of the utility.
         utility_metric: "accuracy" or "auc".
-        utility_chance: Its chance level.
+        utility_chance: The chance level of the utility.
         secrets: The attack on each secret.
     """
 

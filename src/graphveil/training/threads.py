@@ -17,17 +17,17 @@ log = logging.getLogger(__name__)
 def suitable_threads(num_links: int) -> Iterator[None]:
     """Use one thread if several would spin while they wait for each other.
 
-    This is so if torch was imported before graphveil, which sets `GOMP_SPINCOUNT`. On two cores that were busy with
+    Threads spin if torch was imported before graphveil, which sets `GOMP_SPINCOUNT`. On two cores that were busy with
     other work, two spinning threads took 50 s for a training that takes 2 s with one thread.
 
     Args:
-        num_links: of the graph.
+        num_links: the number of links of the graph.
     """
     threads = torch.get_num_threads()
     if not THREADS_SPIN or threads == 1 or num_links > LARGE:
         yield
         return
-    log.info("torch was imported before graphveil: training with 1 thread, and with %d in the other order", threads)
+    log.info("torch was imported before graphveil, so training uses 1 thread; import graphveil first for %d", threads)
     torch.set_num_threads(1)
     try:
         yield

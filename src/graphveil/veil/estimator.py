@@ -61,7 +61,7 @@ class Veil(Params):
 
     Args:
         utility: "links", "labels" or the name of a node attribute.
-        secret: the same for the target to hide, or several names.
+        secret: the name of the target to hide, or several names.
         encoder: "gcn", "gat", "sage", "hgcn", "package.module:Class", a class or an instance.
         tradeoff: lambda: 1 only keeps the utility, 0 only hides the secret; the paper's default is 0.5.
         objective: how the secret is hidden: "codes", "club", "entropy", "minimax" or "published".
@@ -131,7 +131,8 @@ class Veil(Params):
         check_targets(graph, self.utility, self.secrets)
         if split.num_nodes != graph.x.size(0):
             raise GraphveilError(
-                f"the split is for {split.num_nodes} nodes and the graph has {graph.x.size(0)}: build it from this one."
+                f"the split is for {split.num_nodes} nodes and the graph has {graph.x.size(0)}: build it from this"
+                " graph."
             )
         split.check_links(graph)
 
@@ -190,8 +191,8 @@ class Veil(Params):
         """The encoder's own output, (num_nodes, channels) on the CPU: `z` before codes or the grid, never released.
 
         Args:
-            graph: as of `transform`.
-            split: as of `transform`.
+            graph: as in `transform`.
+            split: as in `transform`.
         """
         self._check_fits(graph)
         device = pick_device(self.device)
@@ -209,8 +210,8 @@ class Veil(Params):
         if links are hidden, from their features alone.
 
         Args:
-            graph: as of `transform`.
-            split: as of `transform`.
+            graph: as in `transform`.
+            split: as in `transform`.
         """
         self._check_fits(graph)
         if self.objective != CODES:
@@ -266,7 +267,7 @@ class Veil(Params):
 
         Args:
             graph: the graph that the veil was fitted on, or another with the same columns.
-            split: names the test part.
+            split: the split whose test part is used.
             z: the embeddings that `transform(graph, split)` returned; None computes them.
         """
         cpu = torch.device("cpu")

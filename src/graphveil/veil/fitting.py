@@ -80,7 +80,7 @@ def fit_together(
     if len(veils) != len(splits):
         raise GraphveilError(f"{len(veils)} veils came with {len(splits)} splits: give one split for each veil.")
     if any(_shared_config(veil) != _shared_config(veils[0]) for veil in veils):
-        raise GraphveilError("the veils differ in more than seed and tradeoff: fit those that are alike together.")
+        raise GraphveilError("the veils differ in more than seed and tradeoff: fit the others separately.")
     faults = []
     for batch in _batches(veils, graph, splits):
         fitting = Fitting([veils[number] for number in batch], graph, [splits[number] for number in batch])

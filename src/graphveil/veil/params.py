@@ -20,7 +20,7 @@ class Params:
         """Return the arguments of the constructor by name.
 
         Args:
-            deep: without effect, since no parameter is an estimator.
+            deep: has no effect, since no parameter is an estimator.
         """
         return {name: self._given.get(name, getattr(self, name, None)) for name in _defaults(type(self))}
 

@@ -93,7 +93,7 @@ def test_a_bad_cell_is_refused_on_request(tmp_path: Path) -> None:
     rows = "".join(f"{i},{i if i != 12 else '12k'},{'ab'[i % 2]}\n" for i in range(20))
     (tmp_path / "nodes.csv").write_text(f"id,income,label\n{rows}")
     (tmp_path / "edges.csv").write_text("source,target\n" + "".join(f"{i},{i + 1}\n" for i in range(19)))
-    says = r"'12k' in row 13 of 'income' is not a number, as 19 other values .*--bad-values missing"
+    says = r"'12k' in row 13 of 'income' is not a number, but 19 other values .*--bad-values missing"
     with pytest.raises(gv.GraphveilError, match=says):
         gv.read_graph(tmp_path, bad_values="refuse")
     assert gv.read_graph(tmp_path, bad_values="refuse", drop=["income"]).x.size(0) == 20

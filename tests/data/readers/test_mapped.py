@@ -53,7 +53,7 @@ def test_a_table_of_nodes_is_never_its_own_features(tmp_path: Path, spelled: str
 @pytest.mark.parametrize("reading", [{"attributes": ["gender"]}, {"drop": ["gender"]}, {"label": "gender"}])
 def test_mapped_features_without_the_columns_that_are_no_features(tmp_path: Path, reading: dict[str, Any]) -> None:
     pq.write_table(pa.table({"age": X[:, 0], "gender": X[:, 1]}), tables(tmp_path) / "features.parquet")
-    with pytest.raises(gv.GraphveilError, match="has the column 'gender', which is not to be a feature"):
+    with pytest.raises(gv.GraphveilError, match="has the column 'gender', which must not be a feature"):
         gv.read_graph(tmp_path, **reading)
 
 

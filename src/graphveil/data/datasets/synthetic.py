@@ -47,7 +47,7 @@ def generate(spec: GraphSpec | None = None, seed: int = 0) -> Data:
     """Generate a graph with `x` (sparse CSR), `edge_index`, `y` and the planted attribute `secret`.
 
     Args:
-        spec: Its parameters; None uses the defaults.
+        spec: The parameters of the graph; None uses the defaults.
         seed: The seed.
     """
     spec = spec or GraphSpec()

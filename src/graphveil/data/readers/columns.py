@@ -66,7 +66,7 @@ def mostly_numbers(
         first = f"{shortened(str(text[int(bad[0])].as_py()), 40)!r} in row {bad[0] + 1:,}"
         if bad_values == "refuse":
             raise GraphveilError(
-                f"{first} of {name!r} is not a number, as {plural(count, 'other value')} of this column are: correct"
+                f"{first} of {name!r} is not a number, but {plural(count, 'other value')} of this column are: correct"
                 " it, drop the column, or let such values count as missing (--bad-values missing)."
             )
         singular, several = "is not a number and counts as missing", "are not numbers and count as missing"

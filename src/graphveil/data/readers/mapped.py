@@ -92,7 +92,7 @@ def _is_table_of_nodes(file: Path, folder: Path, reading: ReadOptions) -> bool:
 
 
 def _check_names(file: Path, reading: ReadOptions) -> None:
-    """Refuse a file with a column that is not to be a feature: all columns of the file are."""
+    """Refuse a file of features with a column that must not be a feature."""
     if file.suffix != ".parquet" or not file.is_file():
         return
     try:
@@ -103,8 +103,8 @@ def _check_names(file: Path, reading: ReadOptions) -> None:
     for name in names:
         if name in excluded or name.lower() in (*LABEL_NAMES, "id"):
             raise GraphveilError(
-                f"{file} has the column {name!r}, which is not to be a feature, but all columns of this file are:"
-                " remove it from the file."
+                f"{file} has the column {name!r}, which must not be a feature, and all columns of this file are"
+                " features: remove it from the file."
             )
 
 

@@ -44,12 +44,12 @@ MessageEdges = Literal["train", "all"]
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The roles of nodes and pairs. Nodes are indices (n,); pairs are (2, n) with u < v, each link once.
+    """Which nodes and pairs train, validate and test. Nodes are indices (n,); pairs are (2, n), u < v, each link once.
 
     Args:
         num_nodes: The number of nodes of the graph.
-        message_edges: "train" keeps validation and test links out of message passing, which is required if links are
-            the utility; "all" passes messages along all links, as the owner of the graph would if links are a secret.
+        message_edges: "train" passes messages along training links only, which is required if links are the utility;
+            "all" passes messages along all links, as the owner of the graph does if links are a secret.
         train_nodes: Training nodes.
         val_nodes: Validation nodes.
         test_nodes: Test nodes.
@@ -59,10 +59,10 @@ class Split:
         val_nonlinks: As many pairs without a link.
         test_links: Test links.
         test_nonlinks: As many pairs without a link.
-        targets: The targets that it was drawn for, with which it can be drawn again.
+        targets: The targets that the split was drawn for.
 
     Raises:
-        LeakError: If a node or a pair has two roles, or a pair is invalid.
+        LeakError: If a node or a pair is in two parts, or a pair is invalid.
     """
 
     num_nodes: int
@@ -109,8 +109,8 @@ class Split:
     ) -> "Split":
         """Draw the paper's split (Section 5.1) at random.
 
-        Training, validation and test parts have 20 nodes per class, 500 and 1,000 nodes, and 85, 5 and 10 % of the
-        links.
+        Of the nodes, 20 per class train, 500 validate and 1,000 test. Of the links, 85 % train, 5 % validate and 10 %
+        test.
 
         Args:
             graph: The graph.
@@ -202,11 +202,11 @@ class Split:
         return tuple(sizes)
 
     def without_held_out_links(self, utility: str) -> "Split":
-        """Return the split to learn or evaluate a utility with: held-out links are hidden from it if it is links."""
+        """Return the split for a utility: if links are the utility, messages pass along training links only."""
         return replace(self, message_edges="train") if Target.of(utility).is_links else self
 
     def digest(self) -> str:
-        """Return a SHA-256 of all roles, with which a saved run recognises its split."""
+        """Return a SHA-256 of all parts, by which a saved run recognises its split."""
         sha = hashlib.sha256(f"{self.num_nodes}/{self.message_edges}".encode())
         for field in fields(self):
             value = getattr(self, field.name)
