@@ -1,7 +1,7 @@
 """Rounds of one and of several processes, in turns: `python -m benchmarks.processes --graph pubmed --encoder gcn`.
 
-Each process is bound to one core, on which it trains and makes its batches, so one process and two are compared on one
-core and on two. All train the same global batches of `codes` that keep links and hide labels.
+Each process is bound to `--cores` cores, on which it trains and makes its batches, so by default one process and two are
+compared on one core and on two. All train the same global batches of `codes` that keep links and hide labels.
 """
 
 import json
@@ -32,11 +32,19 @@ def main(
     batch_size: int = 4096,
     fanout: int = 10,
     processes: int = 2,
+    cores: int = 1,
     rounds: int = 40,
     repeats: int = 3,
 ) -> None:
     """Print a row for one process and one for several."""
-    settings = {"graph": graph, "encoder": encoder, "batch_size": batch_size, "fanout": fanout, "rounds": rounds}
+    settings = {
+        "graph": graph,
+        "encoder": encoder,
+        "batch_size": batch_size,
+        "fanout": fanout,
+        "rounds": rounds,
+        "cores": cores,
+    }
     measured: dict[int, list[dict[str, float]]] = {1: [], processes: []}
     for _ in range(repeats):
         for size, found in measured.items():
@@ -45,6 +53,8 @@ def main(
     for size, found in measured.items():
         wall, cpu, nodes = (statistics.median(one[name] for one in found) for name in ("wall", "cpu", "nodes"))
         print(f"| {size} | {wall:.0f} | {cpu:.0f} | {nodes:,.0f} |")  # noqa: T201
+    if processes == 1:
+        return
     alone, together = (statistics.median(one["wall"] for one in found) for found in measured.values())
     print(f"{processes} processes are {alone / together:.2f} times as fast as one")  # noqa: T201
 
@@ -85,8 +95,9 @@ def work(settings: dict[str, Any], rank: int, size: int, store: str) -> dict[str
     from graphveil.veil import Fitting  # noqa: PLC0415
 
     cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[rank % len(cores)]})
-    torch.set_num_threads(1)
+    first, count = rank * settings["cores"], settings["cores"]
+    os.sched_setaffinity(0, {cores[place % len(cores)] for place in range(first, first + count)})
+    torch.set_num_threads(count)
     if size > 1:
         distributed.init_process_group("gloo", store=distributed.FileStore(store, size), rank=rank, world_size=size)  # type: ignore[attr-defined]
     graph = _open(settings["graph"])
