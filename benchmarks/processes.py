@@ -1,7 +1,7 @@
 """Rounds of one and of several processes, in turns: `python -m benchmarks.processes --graph pubmed --encoder gcn`.
 
-Each process is bound to `--cores` cores, on which it trains and makes its batches, so by default one process and two are
-compared on one core and on two. All train the same global batches of `codes` that keep links and hide labels.
+Each process is bound to `--cores` cores, on which it trains and makes its batches. By default, one process on one core
+is compared with two on two cores. All train the same global batches of `codes` that keep links and hide labels.
 """
 
 import json
