@@ -40,6 +40,8 @@ def cells(device: str, largest: int) -> list[Cell]:
         todo += [Cell("round", graph, encoder, both) for encoder in ENCODERS for graph in generated]
         todo += [Cell("protect", graph, encoder, ours) for encoder in ENCODERS for graph in PAPERS_GRAPHS]
         todo += [Cell("split", graph, "", both) for graph in (*PAPERS_GRAPHS, *generated)]
+        todo += [Cell("mini-batches", generated[-1], "gcn", ours)]
+        todo += [Cell("processes", graph, "gcn", both) for graph in ("pubmed", "1000000")]
     else:
         works = ("round", "round, our adversary")
         todo += [Cell(work, graph, "gcn", ours, device, runs=10) for work in works for graph in PAPERS_GRAPHS]
@@ -68,7 +70,7 @@ def run(cell: Cell) -> dict[str, Any]:
         torch.cuda.reset_peak_memory_stats()
         return asdict(cell) | asdict(measure(cell))
     measured = _in_process(cell)
-    if "plain" in cell.sides and cell.work != "split" and "fault" not in measured:
+    if "plain" in cell.sides and cell.work not in ("split", "processes") and "fault" not in measured:
         ours, plain = (_in_process(replace(cell, sides=(side,), seconds=0.5)) for side in cell.sides)
         measured |= {"peak": ours["peak"], "peak_plain": plain["peak"]}
     return asdict(cell) | measured

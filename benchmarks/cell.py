@@ -26,6 +26,7 @@ from graphveil.training.memory import keep_freed_memory
 from graphveil.training.recipes import default_recipe
 from graphveil.veil import Fitting
 
+BATCH_SIZE, FANOUT = 12_288, 5
 PAPERS_ADVERSARY = gv.Adversary("linear", steps=1, knows="few")
 
 
@@ -34,7 +35,8 @@ class Cell:
     """The configuration of one measurement.
 
     Args:
-        work: "round" (the paper's adversary), "round, our adversary", "protect" or "split".
+        work: "round" (the paper's adversary), "round, our adversary", "protect", "split", "mini-batches" or
+            "processes".
         graph: a name that `gv.load` knows, or the number of edges of a generated graph.
         encoder: the name of the encoder.
         sides: "ours", "plain" or both.
@@ -63,7 +65,7 @@ class Measured:
         bytes: the compulsory traffic of the lower bound.
         bandwidth: of a copy, in bytes per second.
         peak: the peak memory in MiB.
-        rounds: the rounds of a whole training.
+        rounds: the rounds of a whole training, or of an epoch of mini-batches.
     """
 
     milliseconds: dict[str, float] = field(default_factory=dict)
@@ -86,6 +88,8 @@ def load_graph(name: str) -> Data:
 
 def measure(cell: Cell) -> Measured:
     """Run and time one cell."""
+    if cell.work == "processes":
+        return one_and_two_processes(cell)
     graph = load_graph(cell.graph)
     device = torch.device(cell.device)
     if cell.work == "split":
@@ -94,6 +98,8 @@ def measure(cell: Cell) -> Measured:
         result.bytes = 2 * INDEX * (2 * links + links * 15 // 100)  # read links, write parts and held-out non-links
     elif cell.work == "protect":
         result = whole_protect(graph, cell)
+    elif cell.work == "mini-batches":
+        result = mini_batches(graph, cell)
     else:
         result = rounds(graph, cell, device)
     on_gpu = device.type == "cuda"
@@ -149,6 +155,30 @@ def whole_protect(graph: Data, cell: Cell) -> Measured:
         protect(veil, graph, split, Path(folder) / "run")
         milliseconds = 1000 * (time.perf_counter() - started)
     return Measured({"ours": milliseconds}, {"ours": None}, repeats=1, rounds=len(veil.history_))
+
+
+def mini_batches(graph: Data, cell: Cell) -> Measured:
+    """Time one round of `codes` on mini-batches, which a thread prepares meanwhile."""
+    graph.x = graph.x.to_dense()
+    veil = gv.Veil(encoder=cell.encoder, device=cell.device)
+    veil.recipe = veil.recipe.by_batches(BATCH_SIZE).but(fanout=FANOUT, rounds=2000)
+    split = gv.Split.proportional(graph, seed=0, targets=("links", "labels"))
+    training = Fitting([veil], graph, [split]).training
+    with keep_freed_memory(), suitable_loops(graph):
+        result = take_turns({"ours": training.advance}, cell)
+    training.method.close()
+    result.rounds = split.train_links.size(1) // BATCH_SIZE
+    return result
+
+
+def one_and_two_processes(cell: Cell) -> Measured:
+    """Time rounds of one process on one core ("plain") and of two on two cores, with the same global batches."""
+    from benchmarks.processes import Settings, take_turns  # noqa: PLC0415 - it runs this module's graphs
+
+    settings = Settings(cell.graph, cell.encoder)
+    found = take_turns(settings, (1, 2), repeats := 3)
+    milliseconds = {"ours": found[2]["wall"], "plain": found[1]["wall"]}
+    return Measured(milliseconds, dict.fromkeys(milliseconds), repeats)
 
 
 def plain_split(graph: Data) -> None:

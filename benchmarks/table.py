@@ -21,6 +21,7 @@ def markdown(rows: list[Row]) -> str:
             where = f"{own[0]['machine']}, torch {own[0]['torch']}, {measured}"
             parts += [f"## {device}: {where}, copy bandwidth {bandwidth / 1e9:,.0f} GB/s\n"]
             parts += [_summary(own), _rounds(own), _batches(own), _protects(own), _splits(own)]
+            parts += [_mini_batches(own), _processes(own)]
     return "\n".join(part for part in parts if part)
 
 
@@ -31,6 +32,8 @@ both sides of a ratio were measured alternately in one process.
   adversary and the default sizes of each encoder. *Our adversary* is an MLP with five steps in each round. *Whole
   `protect`* was measured with the default objective of that commit, not with `codes`.
 - **plain**: the same round with the layers of PyG, dense features and edge lists (`benchmarks/plain.py`).
+- **mini-batches**: one round of `codes` with mini-batches, while a thread prepares the next one. **processes**: the
+  same global mini-batches (4,096 links) in one process on one core, and in two processes on two cores.
 - **bound**: the minimum number of bytes that a round must move, divided by the bandwidth of a copy that is measured in
   the same process. An array between two products with the whole graph is written and read once; all other operations
   count as fused (`benchmarks/bound.py`).
@@ -114,6 +117,33 @@ def _splits(rows: Iterable[Row]) -> str:
     return "\n".join(lines) + "\n" if len(lines) > 2 else ""
 
 
+def _mini_batches(rows: Iterable[Row]) -> str:
+    lines = [
+        "| mini-batches | encoder | round | rounds of an epoch | minutes of an epoch | peak MiB |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        if row["work"] == "mini-batches" and row["milliseconds"]:
+            minutes = row["milliseconds"]["ours"] * row["rounds"] / 60_000
+            lines.append(
+                f"| {_graph(row)} | {row['encoder']} | {_milliseconds(row, 'ours')} | {row['rounds']:,}"
+                f" | {minutes:.1f} | {row['peak']:,.0f} |"
+            )
+    return "\n".join(lines) + "\n" if len(lines) > 2 else ""
+
+
+def _processes(rows: Iterable[Row]) -> str:
+    lines = ["| processes | encoder | one process | two processes | one / two |", "|---|---|---|---|---|"]
+    for row in rows:
+        if row["work"] == "processes" and row["milliseconds"]:
+            one, two = row["milliseconds"]["plain"], row["milliseconds"]["ours"]
+            lines.append(
+                f"| {_graph(row)} | {row['encoder']} | {_milliseconds(row, 'plain')} | {_milliseconds(row, 'ours')}"
+                f" | {one / two:.2f} |"
+            )
+    return "\n".join(lines) + "\n" if len(lines) > 2 else ""
+
+
 def _summary(rows: list[Row]) -> str:
     """The most important ratios, one sentence each."""
     sentences = []
@@ -129,8 +159,9 @@ def _summary(rows: list[Row]) -> str:
                 f"- {encoder}: a round is {geometric_mean(ratios):.1f} times faster than plain on the paper's graphs"
             )
     sentences += [f"- {line}" for line in _growth(rows)]
-    largest = max((r for r in rows if r["graph"].isdigit() and r["milliseconds"]), key=_edges, default=None)
-    if largest is not None and largest["work"] == "round":
+    rounds = (r for r in rows if r["work"] == "round" and r["graph"].isdigit() and r["milliseconds"])
+    largest = max(rounds, key=_edges, default=None)
+    if largest is not None:
         seconds = largest["milliseconds"]["ours"] / 1000
         sentences.append(
             f"- {largest['encoder']} on {_edges(largest):,} edges: {_edges(largest) / seconds:,.0f} edges per second,"

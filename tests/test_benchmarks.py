@@ -111,6 +111,8 @@ def test_the_tables_have_the_values_of_the_rows() -> None:
     }
     rows = [row, row | {"graph": "citeseer"}, row | {"graph": "pubmed"}]
     rows += [row | {"graph": str(n), "milliseconds": {"ours": n / 10**4}, "peak": n / 100} for n in (10**5, 10**6)]
+    rows += [row | {"work": "mini-batches", "graph": "1000000", "milliseconds": {"ours": 600.0}, "rounds": 500}]
+    rows += [row | {"work": "processes", "milliseconds": {"ours": 50.0, "plain": 90.0}}]
     rows += [row | {"encoder": "gat", "milliseconds": {}, "fault": "killed", "peak": 0}]
     rows += [row | {"device": "cuda", "runs": r, "milliseconds": {"ours": 1.0 * r}} for r in (1, 10)]
     text = markdown(rows)
@@ -121,6 +123,8 @@ def test_the_tables_have_the_values_of_the_rows() -> None:
         in text
     )
     assert "| round | gat | cora | killed |" in text
+    assert "| 1,000,000 edges | gcn | 600 ms (±5 %) | 500 | 5.0 | 100 |" in text
+    assert "| cora | gcn | 90 ms (±10 %) | 50 ms (±5 %) | 1.80 |" in text
     assert "| round, gcn | cora | 1.00 ms (±5 %) | 10 ms (±5 %) | 10.00 | 100 |" in text
 
 
