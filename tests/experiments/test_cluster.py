@@ -333,7 +333,7 @@ def test_a_cluster_at_an_address_that_asks_for_a_token(tmp_path: Path, short: Pa
         output, _ = refused.communicate(timeout=300)
         assert refused.returncode == 2
         assert output.decode().count("\n") <= 3, "one sentence, after what was said about the graph"
-        assert "does not accept this program" in output.decode()
+        assert "no Ray cluster accepted the connection" in output.decode()
         program = start(short, *sweep, str(tmp_path / "ray"), "--ray", address, more=token)
         output, _ = program.communicate(timeout=300)
         assert program.returncode == 0, output.decode()
