@@ -7,6 +7,7 @@ import numpy as np
 from graphveil.codes import class_certificate, link_certificate
 from graphveil.formats.audit import AuditRecord
 from graphveil.formats.experiment import CellRecord, ExperimentRecord, TableRecord
+from graphveil.formats.limits import LimitsRecord
 from graphveil.formats.record import File
 from graphveil.formats.release import LedgerRecord
 from graphveil.formats.results import (
@@ -253,6 +254,10 @@ def tune() -> dict[str, Any]:
     }
 
 
+def limits() -> dict[str, Any]:
+    return {"schema": "graphveil/limits/1", "max_leak": {"labels": 0.322}, "min_utility": None}
+
+
 def nested(content: dict[str, Any]) -> dict[str, Any]:
     """A file within a printed result."""
     return {key: value for key, value in content.items() if key != "schema"}
@@ -303,6 +308,7 @@ FILES: dict[type[File], dict[str, Any]] = {
     TableRecord: table(),
     LedgerRecord: ledger(),
     TuneRecord: tune(),
+    LimitsRecord: limits(),
     **printed(),
 }
 """A file of every record; a new record belongs here, and the tests take it up."""

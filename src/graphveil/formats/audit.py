@@ -317,6 +317,18 @@ class AuditRecord(File, frozen=True, kw_only=True):
     answers_sha256: str | None = None
 
     @property
+    def bound(self) -> float:
+        """The highest of the values that a limit is compared with.
+
+        They are those of the certificate. Without one, they are the upper bound over all attacks, and the upper limit
+        of the interval of the second metric.
+        """
+        if self.certificate is not None:
+            return self.certificate.bound
+        second = [one.high for one in (self.balanced, self.class_matched) if one is not None]
+        return max(self.strongest.upper, self.strongest.high, *second)
+
+    @property
     def sampling(self) -> str:
         """The parts of which only a sample was used, in one sentence."""
         return sampling(self.samples)

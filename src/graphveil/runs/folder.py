@@ -11,6 +11,7 @@
 | `audit.json`, `audit.NAME.json` | the audit of the first secret, and of every further secret |
 | `audit.answers.safetensors`, ... | the answers of every attack of that audit |
 | `audit.unfinished/` | only while an audit is unfinished: the answers of its finished attacks |
+| `limits.json` | after `graphveil tune`: the limits of the search that chose the run |
 | `controls.safetensors` | embeddings of other encoders that an audit compares with |
 | `releases.json`, `releases/` | the codes that have been released; see `graphveil.release.ledger` |
 | `checkpoint.safetensors` | only while the run is unfinished |
@@ -36,7 +37,9 @@ from torch import Tensor
 from graphveil.auditing.embeddings import check_embeddings, rows_digest
 from graphveil.errors import GraphveilError, first_line
 from graphveil.files import check_output_folder, hold_lock, sha256, write_atomically, write_tensors
+from graphveil.formats.limits import LimitsRecord
 from graphveil.formats.run import Config, RunRecord, read_run
+from graphveil.formats.store import read_sealed, reason, write_sealed
 from graphveil.runs.trained_on import TRAINED_LINKS, TRAINED_ON, TrainedOn
 from graphveil.target import Target
 from graphveil.training.history import Round
@@ -45,7 +48,7 @@ from graphveil.veil import Veil
 
 RECORD, MODEL, EMBEDDINGS, HISTORY = "run.json", "model.safetensors", "embeddings.parquet", "history.parquet"
 CHECKPOINT, LAST_GOOD, CONTROLS = "checkpoint.safetensors", "last_good", "controls.safetensors"
-UNFINISHED_AUDIT, LEDGER = "audit.unfinished", "releases.json"
+UNFINISHED_AUDIT, LEDGER, LIMITS = "audit.unfinished", "releases.json", "limits.json"
 NEEDS_RECORD = (EMBEDDINGS, TRAINED_ON, TRAINED_LINKS, HISTORY, MODEL)
 """Files that are removed if a run fails before `run.json` is written."""
 
@@ -170,6 +173,10 @@ class RunFolder:
         about = {"run": self.record_digest} | ({} if utility is None else {"utility": repr(utility)})
         write_tensors(self.path / CONTROLS, controls, about)
 
+    def write_limits(self, limits: LimitsRecord) -> None:
+        """Keep the limits of the search that chose the run, in place of those of an earlier search."""
+        write_sealed(self.path / LIMITS, limits)
+
     # ----- reading ----------------------------------------------------------------------------------------------------
 
     @property
@@ -259,6 +266,21 @@ class RunFolder:
                 return {name: kept.get_tensor(name) for name in kept.keys()}, utility  # noqa: SIM118 - not a dict
         except (OSError, ValueError, SafetensorError):
             return {}, None
+
+    def limits(self) -> LimitsRecord | None:
+        """The limits of the search that chose the run; None for a run without them.
+
+        Raises:
+            GraphveilError: if they cannot be read. The card of a release may quote the sentence, so it has no path.
+        """
+        try:
+            return read_sealed(self.path / LIMITS, LimitsRecord)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError) as error:
+            raise GraphveilError(
+                f"the limits of the search cannot be read ({LIMITS}: {reason(error)}): repeat the search."
+            ) from error
 
     def audit_file(self, secret: str, secrets: Sequence[str]) -> Path:
         """The file of a secret's audit: `audit.json` for the first secret of the run, `audit.NAME.json` for the others.
