@@ -26,12 +26,17 @@ CERTIFICATE_ROWS = (
 """The rows of a certificate that are shown."""
 
 
-def shown(audit: Audit) -> Group:
-    """An audit as a renderable for a rich console."""
+def shown(audit: Audit, verdict: str | None = None) -> Group:
+    """An audit as a renderable for a rich console.
+
+    Args:
+        audit: the audit.
+        verdict: what the title says; None for the verdict of the audit.
+    """
     summary = Table.grid(padding=(0, 2))
     for name, value in rows(audit):
         summary.add_row(Text(f"  {name}"), Text(value))
-    title = Text(f"Audit of {audit.secret.name}: {audit.verdict}", style="bold")
+    title = Text(f"Audit of {audit.secret.name}: {verdict or audit.verdict}", style="bold")
     return Group(title, summary, table(audit), *([group_table(audit)] if audit.groups else []))
 
 
