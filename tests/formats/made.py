@@ -106,13 +106,14 @@ def audit() -> dict[str, Any]:
     group |= READ | {"reference": 0.3, "compared_with": "chance level"}
     plane = {"x": [0.0, 1.0], "y": [2.0, 3.0]}
     return {
-        "schema": "graphveil/audit/8",
+        "schema": "graphveil/audit/9",
         "origin": {"panel": "full", "seed": 0, "split": "def", "embeddings": "jkl", "graphveil": "0.1.0"},
         "secret": "labels",
         "verdict": "leaks",
         "reasons": [{"sentence": "MLP, all: accuracy 40.0 [30.0, 50.0] is above its reference, 30.0", "size": 0.2}],
         "chance": 0.3,
         "strongest": READ | {"attack": "MLP, all", "metric": "accuracy", "upper": 0.55},
+        "higher": "a tree has a higher accuracy, 41.0 [31.0, 51.0]; the headline is chosen without the test part",
         "scale": {"reference": 0.3, "compared_with": "chance level", "unprotected": 0.8, "size": 0.2}
         | {"ci": [0.0, 0.4], "certified": 0.5},
         "utility": {"name": "links", "value": 0.8, "chance": 0.5, "unprotected": 0.9},

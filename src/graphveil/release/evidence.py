@@ -144,6 +144,7 @@ class Audited:
         attack: the name of the strongest attack.
         metric: "accuracy" or "AUC".
         interval: the value of the strongest attack, and its 95 % interval.
+        higher: why an attack with a higher value is not the strongest one; None without such an attack.
         upper: the upper bound over all attacks.
         worst_group: the worst group; None if all groups have too few examples.
         scale: the size of the leak.
@@ -168,6 +169,7 @@ class Audited:
     attack: str
     metric: str
     interval: Interval
+    higher: str | None
     upper: float
     worst_group: WorstGroup | None
     scale: Scale
@@ -290,6 +292,7 @@ def read_audit(file: Path, secret: str) -> Audited:
         attack=best.attack,
         metric=METRIC_NAMES[best.metric],
         interval=best,
+        higher=record.higher,
         upper=max(best.upper, best.high),
         worst_group=_worst_group(record),
         scale=record.scale,

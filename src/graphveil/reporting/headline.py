@@ -105,6 +105,8 @@ def headline(audit: AuditRecord, about: str = "", missed: str | None = None) -> 
         missed: as in `sentence`.
     """
     parts: list[Part] = [_bars(audit, about)]
+    if audit.higher is not None:
+        parts.append(Prose([f"Highest value{about}: {audit.higher}."]))
     if audit.certificate is not None:
         parts.append(Prose([f"Certificate{about}: {audit.certificate.sentence}"]))
     if audit.flags:
