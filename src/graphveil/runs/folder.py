@@ -150,18 +150,13 @@ class RunFolder:
             results: more fields for `run.json`, such as scores.
             history: the history of the training; empty for a folder of `embed`.
         """
-        array = z.numpy()
-        columns = {"id": ids, **{f"z{i}": array[:, i] for i in range(array.shape[1])}}
-        self._write_table(EMBEDDINGS, pa.table(columns))
+        write_embeddings(self.path / EMBEDDINGS, ids, z.numpy())
         trained_on.write(self.path)
         if history:
-            self._write_table(HISTORY, pa.Table.from_pylist([done.row() for done in history]))
+            _write_table(self.path / HISTORY, pa.Table.from_pylist([done.row() for done in history]))
         digests = {"ids_digest": ids_digest(ids), "audited_as": embeddings_digest(z)}
         veil.save(self.path, digests | dict(results))
         self.checkpoint.unlink(missing_ok=True)
-
-    def _write_table(self, name: str, table: pa.Table) -> None:
-        write_atomically(self.path / name, lambda temporary: pq.write_table(table, temporary))
 
     def write_controls(self, controls: Mapping[str, Tensor], utility: float | None) -> None:
         """Keep the embeddings of encoders that an audit compares with, by name.
@@ -294,6 +289,21 @@ class RunFolder:
         plain = re.sub("[^a-z0-9]+", "-", secret.lower()).strip("-")[:40]
         suffix = "" if plain == secret else f"-{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
         return self.path / f"audit.{plain}{suffix}.json"
+
+
+def write_embeddings(file: Path, ids: pa.Array, z: NDArray[np.float32]) -> None:
+    """Write a table of embeddings: the ids (`id`), and one column for each dimension (`z0`, `z1`, ...).
+
+    Args:
+        file: the Parquet file.
+        ids: the ids of the nodes.
+        z: embeddings of shape (num_nodes, channels).
+    """
+    _write_table(file, pa.table({"id": ids, **{f"z{i}": z[:, i] for i in range(z.shape[1])}}))
+
+
+def _write_table(file: Path, table: pa.Table) -> None:
+    write_atomically(file, lambda temporary: pq.write_table(table, temporary))
 
 
 def embeddings_digest(z: Tensor | NDArray[np.float32]) -> str | None:
