@@ -67,7 +67,7 @@ def prefetch(array: Array, row: Number) -> None:
     Rows in random order are otherwise waited for one by one.
     """
     for byte in range(0, array.strides[0], CACHE_LINE):
-        _prefetch_line(array, row, byte)  # type: ignore[call-arg] - numba passes its context
+        _prefetch_line(array, row, byte)  # type: ignore[call-arg]  # numba passes its context
 
 
 def over(count: int, work: int, loop: Callable[..., None], *arguments: Any) -> None:
