@@ -1,4 +1,4 @@
-"""What tests of several rooms share: three generated graphs, programs, and a trained run on two tables."""
+"""What tests of several packages share: three generated graphs, programs, and a trained run on two tables."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""The map in CONTRIBUTING.md is true: its rooms are those of the import rules, and each verb imports what it names."""
+"""The map in CONTRIBUTING.md is true: its packages are those of the import rules, and verbs import what it names."""
 
 import re
 import tomllib
@@ -17,7 +17,7 @@ def imports() -> grimp.ImportGraph:
     return grimp.build_graph("graphveil")
 
 
-def test_the_rooms_are_those_of_the_import_rules() -> None:
+def test_the_packages_are_those_of_the_import_rules() -> None:
     drawing = re.search(r"```text\n(.*?)```", TEXT, re.DOTALL)
     assert drawing is not None
     drawn = [set(re.split(r"\s*\|\s*", re.split(r"\s{2,}", line)[0])) for line in drawing[1].splitlines()]

@@ -243,7 +243,7 @@ def test_without_the_package_the_sentence_says_how_to_get_it(monkeypatch: pytest
 @pytest.mark.parametrize("between", ["", "@", "/", "/@", "@/", ":", "?#", "//", " "])
 def test_nothing_of_a_password_is_said(between: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: object())
-    with pytest.raises(GraphveilError, match="no address of an MLflow server") as error:
+    with pytest.raises(GraphveilError, match="not the address of an MLflow server") as error:
         check_address(f"http://ANNA:SE{between}CRET@host:port")
     assert not [word for word in ("ANNA", "SE", "CRET") if word in str(error.value)], error.value
 
@@ -253,6 +253,6 @@ def test_nothing_of_a_password_is_said(between: str, monkeypatch: pytest.MonkeyP
 )
 def test_what_is_no_address_is_refused_before_anything_runs(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: object())
-    with pytest.raises(GraphveilError, match="no address of an MLflow server") as error:
+    with pytest.raises(GraphveilError, match="not the address of an MLflow server") as error:
         check_address(uri)
     assert "pw" not in str(error.value)

@@ -66,7 +66,7 @@ def check_address(uri: str) -> None:
         whole = False
     if not uri.strip() or not whole:
         raise GraphveilError(
-            f"{_without_password(uri)!r} is no address of an MLflow server: give one such as http://localhost:5000."
+            f"{_without_password(uri)!r} is not the address of an MLflow server: give one such as http://localhost:5000."
         )
 
 

@@ -62,7 +62,7 @@ def test_rows_of_every_kind_of_file_are_in_the_order_of_the_nodes(name: str, tmp
     ("name", "content", "sentence"),
     [
         ("z.txt", b"1", "ends in .txt"),
-        ("z", b"1", "ends in nothing"),
+        ("z", b"1", "has no suffix"),
         ("z.npy", b"not numpy", "cannot be read as embeddings"),
         ("z.npz", b"not a zip", "cannot be read as embeddings"),
         ("z.npz", b"PK\x03\x04" + b"x" * 60, "cannot be read as embeddings"),
@@ -71,7 +71,7 @@ def test_rows_of_every_kind_of_file_are_in_the_order_of_the_nodes(name: str, tmp
         ("z.csv", b"", "cannot be read as embeddings"),
         ("z.csv", b"a,b\n1,x\n2,y\n", "column 'b' holds string"),
         ("z.csv", b"node\n1\n2\n", "no column of numbers"),
-        ("z.csv", b"node,a\n0,1\n0,2\n", "ids are not the graph's 2 nodes, 0 to 1, each once"),
+        ("z.csv", b"node,a\n0,1\n0,2\n", "expected the ids of the graph's 2 nodes, 0 to 1, each once"),
         ("z.csv", b"node,a\n0,1\n1,\n", "nan in row 1, column 0"),
     ],
 )

@@ -347,7 +347,7 @@ def test_an_unknown_column_raises_an_error_with_the_available_ones(town: Data, t
     with pytest.raises(GraphveilError, match=r"by is 'coin': give a list of names"):
         gv.audit(z, town, town_split, "coin", attacks="quick", by="coin")
     bare = Data(x=town.x, edge_index=town.edge_index)
-    with pytest.raises(GraphveilError, match="no 'coin' to group by: it has no node attribute"):
+    with pytest.raises(GraphveilError, match="no node attributes, so it cannot be grouped by 'coin'"):
         gv.audit(z, bare, town_split, "links", attacks="quick", by=("coin",))
 
 

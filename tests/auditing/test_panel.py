@@ -51,9 +51,7 @@ def test_an_attack_of_the_caller_need_not_answer_matched_pairs(town: Data, town_
     audit = gv.audit(noise(1), town, town_split, "links", attacks=[Own(count)])
     assert audit.class_matched is None
     assert "class_matched_auc" not in audit.to_dict()["attacks"][0]["metrics"]
-    with pytest.raises(
-        GraphveilError, match=f"attack 'own' answered test with float64 of shape .3,.: expected.*{count}"
-    ):
+    with pytest.raises(GraphveilError, match=f"attack 'own' returned float64 of shape .3,. as test: expected.*{count}"):
         gv.audit(noise(1), town, town_split, "links", attacks=[Own(3)])
 
 

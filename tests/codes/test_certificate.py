@@ -84,7 +84,7 @@ def test_the_joint_code_of_two_releases() -> None:
         (lambda: link_certificate(CODES, np.array([[1], [0]])), "u < v"),
         (lambda: link_certificate(CODES, np.array([[0], [10]])), "nodes 0 to 9"),
         (lambda: link_certificate(CODES, np.array([[0, 0], [1, 1]])), "1 links occur twice"),
-        (lambda: link_certificate(CODES[:2], np.array([[0], [1]])), "every two nodes are linked"),
+        (lambda: link_certificate(CODES[:2], np.array([[0], [1]])), "all pairs of nodes are linked"),
     ],
 )
 def test_what_has_no_certificate_raises_an_error(call: "object", sentence: str) -> None:

@@ -60,7 +60,7 @@ def test_ray_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     "address", ["", "here", "ray://head:10001", "head:", ":6379", "head:0", "head:70000", "head:x", "x" * 999]
 )
 def test_addresses_have_one_form(address: str) -> None:
-    with pytest.raises(GraphveilError, match=r"is no address: expected local, auto, or HOST:PORT") as error:
+    with pytest.raises(GraphveilError, match=r"is not an address: expected local, auto, or HOST:PORT") as error:
         check_address(address)
     assert "\n" not in str(error.value)
 
@@ -87,7 +87,7 @@ def test_a_name_that_no_machine_has(host: str) -> None:
 
 
 def test_candidates_are_trained_on_cpus() -> None:
-    with pytest.raises(GraphveilError, match="trained on CPUs, and the device is 'cuda': omit --device"):
+    with pytest.raises(GraphveilError, match="trained on CPUs, but the device is 'cuda': omit --device"):
         gv.tune("karate", "out", search=Search(device="cuda", ray="local"))
 
 
@@ -120,7 +120,7 @@ def test_machines_with_another_version_are_refused(tmp_path: Path) -> None:
         other = module._versions() | {library: "0.0.0"}
         error, files = module._run(lambda _: None, {}, other, ".", str(tmp_path))
         assert str(error).startswith(f"{library} on the machine ")
-        assert f"is {here}, and where this command was started it is 0.0.0: install the same version" in str(error)
+        assert f"is {here}, but 0.0.0 where this command was started: install the same version" in str(error)
         assert files == {}
     error, _ = module._run(lambda _: None, {}, module._versions() | {"numba": "missing"}, ".", str(tmp_path))
     assert "numba on the machine " in str(error)

@@ -1,6 +1,8 @@
 """Every loop against its reference: random numbers and patterns bit for bit, values and gradients within rounding."""
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,6 +11,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from graphveil import kernels
 from graphveil.data.splits.nonlinks import free_before, nth_free
+from graphveil.models import lorentz
 from graphveil.models.codes import CodeShape, soft_codes
 from graphveil.models.heads import FermiDirac
 from graphveil.models.layers import Dropout
@@ -24,6 +27,9 @@ def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(torch, "get_num_threads", lambda: number)
     monkeypatch.setattr(kernels.compiling, "WORTH_A_THREAD", 1)
     return number
+
+
+KINDS = torch.float32, torch.float64
 
 
 def noise(*seeds: int) -> Noise:
@@ -270,6 +276,52 @@ def test_nodes_in_one_place_have_a_distance_of_zero_and_no_gradient() -> None:
     r = float(head.radius.detach() / head.temperature().detach())
     assert float(loss) == pytest.approx((F.softplus(torch.tensor(-r)) + F.softplus(torch.tensor(r))).item() / 2)
     assert d_z.abs().max() < 1e-6
+
+
+# ----- hyperbolic centroids ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("length", [0.0, 1e-5, 0.5, 4.0, 30.0])
+def test_points_with_a_bias_and_their_tangent_vectors(threads: int, length: float, runs: int) -> None:
+    """At the origin, and beyond the largest radius, too, where the bias has a small gradient from large points."""
+    made = torch.Generator().manual_seed(0)
+    lead = [runs] * (runs > 1)
+    v = length * F.normalize(torch.randn(*lead, NODES, 5, generator=made), dim=-1)
+    b, c = torch.randn(*lead, 1, 5, generator=made), 0.5 + torch.rand(*lead, 1, 1, generator=made)
+    (x, d_v, d_b, d_c), exact = (
+        gradients(lorentz.exp0_and_translate, *(y.to(kind) for y in (v, b, c))) for kind in KINDS
+    )
+    assert_close((x, d_v, d_c), (exact[0], exact[1], exact[3]), 2e-5)
+    assert float((d_b - exact[2]).abs().max()) <= 2e-5 * float(exact[2].abs().max()) + 2e-6 * float(x.abs().max())
+    assert_close(gradients(lorentz.log0, x, c), gradients(lorentz.log0, x.double(), c.double()), 5e-6)
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("radius", [0.05, 2.0, 8.0])
+def test_centroids(threads: int, radius: float, symmetric: bool, runs: int) -> None:
+    """Points far from the origin, too, where the centroid is a small difference of large numbers."""
+    loops = [(node, node) for node in range(NODES)]
+    pattern = batched([*LINKS, *((v, u) for u, v in LINKS if symmetric), *loops], NODES, runs)
+    made = torch.Generator().manual_seed(0)
+    weights = torch.rand(pattern.col.numel(), generator=made)
+    if symmetric:
+        pattern = replace(pattern, symmetric=True)
+        weights = weights + weights[Pattern(pattern.crow, pattern.col, pattern.shape).t_order]
+    c = 0.5 + torch.rand([runs, 1, 1] if runs > 1 else [1, 1], generator=made)
+    lead = [runs] * (runs > 1)
+    x = F.normalize(torch.randn(*lead, NODES, 5, generator=made), dim=-1) * math.sinh(radius)
+    x = (x * (0.5 + torch.rand(*lead, NODES, 1, generator=made)) / c.sqrt()).detach()
+
+    def centers(x: Tensor, c: Tensor) -> Tensor:
+        return lorentz.centroid(SparseMatrix(pattern, weights.to(x.dtype)), x, c)
+
+    got, exact = gradients(centers, x, c), gradients(centers, x.double(), c.double())
+    assert_close(got[:1], exact[:1])
+    for one, other in zip(got[1:], exact[1:], strict=True):
+        size = other.norm()
+        assert float((one.double() - other).norm()) <= 2e-5 * float(size)
 
 
 # ----- attention and codes ----------------------------------------------------------------------------------------

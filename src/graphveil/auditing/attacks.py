@@ -207,7 +207,7 @@ def check_answers(answers: Answers, attack: Attack, secret: Secret) -> Answers:
         expected = (len(queries.y),) if secret.target.is_links else (len(queries.y), secret.num_classes)
         if given.shape != expected or given.dtype.kind != "f" or not np.isfinite(given).all():
             raise GraphveilError(
-                f"attack {attack.name!r} answered {name} with {given.dtype} of shape {given.shape}:"
+                f"attack {attack.name!r} returned {given.dtype} of shape {given.shape} as {name}:"
                 f" expected finite numbers of shape {expected}."
             )
     return answers

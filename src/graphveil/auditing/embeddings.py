@@ -45,7 +45,8 @@ def read_embeddings(path: Path, ids: pa.Array) -> NDArray[Any]:
     """
     kinds = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".csv": _csv, ".safetensors": _safetensors}
     if path.suffix not in kinds:
-        raise GraphveilError(f"{path} ends in {path.suffix or 'nothing'}: expected one of {', '.join(kinds)}.")
+        ending = f"ends in {path.suffix}" if path.suffix else "has no suffix"
+        raise GraphveilError(f"{path} {ending}: expected one of {', '.join(kinds)}.")
     if not path.is_file():
         raise GraphveilError(f"{path} is not a file: give a file with embeddings.")
     try:
@@ -224,6 +225,6 @@ def _in_order(array: NDArray[Any], own: pa.Array, ids: pa.Array) -> NDArray[Any]
     """Ids are compared as text, so that integers of another width, or from a text file, are equal."""
     place = pc.index_in(ids.cast(pa.string()), value_set=own.cast(pa.string()))
     if len(own) != len(ids) or len(array) != len(ids) or place.null_count or len(pc.unique(place)) != len(ids):
-        raise ValueError(f"its ids are not the graph's {len(ids)} nodes, {ids[0]} to {ids[-1]}, each once")
+        raise ValueError(f"expected the ids of the graph's {len(ids)} nodes, {ids[0]} to {ids[-1]}, each once")
     result: NDArray[Any] = array[place.to_numpy()]
     return result

@@ -201,7 +201,7 @@ def check_columns(graph: Data, by: Sequence[str], readable: Sequence[str] = ()) 
     available += [name for name in readable if name not in available]
     for name in by:
         if not available:
-            raise GraphveilError(f"the graph has no {name!r} to group by: it has no node attribute, so leave it out.")
+            raise GraphveilError(f"the graph has no node attributes, so it cannot be grouped by {name!r}: omit it.")
         if name not in available:
             raise unknown("column to group by", name, available)
         if name == "labels" or name in graph:

@@ -81,7 +81,8 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's tables and figures: the published numbers, ours, and the strongest attack.
 
-    Each training and its audit is one cell, saved in one file: an interrupted command continues with missing cells.
+    Each training and its audit is one cell, saved in one file. After an interruption, the same command runs only the
+    missing cells.
 
     Embeddings are saved, so that a newer version can audit them again without training.
 
@@ -145,7 +146,8 @@ def sweep(
 ) -> None:
     """Train and audit at many trade-offs, to choose one of them.
 
-    Each training and its audits are one cell, saved in one file: an interrupted command continues with missing cells.
+    Each training and its audits are one cell, saved in one file. After an interruption, the same command runs only the
+    missing cells.
 
     The embeddings at the trade-offs on the front are kept in OUT/front, one Parquet table for each seed.
 

@@ -42,9 +42,7 @@ _OPTIONS: Mapping[str, Any] = {
     "min_weight": _option(float | None, "Exclude links of a lower weight."),
     "loops": _option(str | None, "Links from a node to itself: drop (default) or refuse."),
     "duplicates": _option(str | None, "Duplicate links: drop (default) or refuse."),
-    "bad_values": _option(
-        str | None, "Values that are no numbers, in a column of numbers: count as missing (default) or refuse."
-    ),
+    "bad_values": _option(str | None, "Text in a column of numbers: missing (counts as missing; default) or refuse."),
     "text_encoding": _option(str | None, "The encoding of CSV files, such as latin-1 (default: UTF-8)."),
 }
 

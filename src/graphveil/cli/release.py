@@ -29,7 +29,7 @@ RunFolder = Annotated[Path, typer.Argument(help="The folder of a finished run.")
 )
 def export(
     run: RunFolder,
-    out: Annotated[Path, typer.Option(help="The folder to write; it must not exist yet, or be empty.")],
+    out: Annotated[Path, typer.Option(help="The folder to write; it must be new or empty.")],
     format_: Annotated[
         str | None,
         typer.Option(

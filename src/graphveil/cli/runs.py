@@ -91,8 +91,8 @@ def protect(
     batch_size: Annotated[
         int | None,
         typer.Option(
-            help="Train by mini-batches of so many links or nodes with sampled neighbours, for graphs that are too"
-            " large to train on as a whole (gcn, gat and sage).",
+            help="Train by mini-batches of this many links or nodes with sampled neighbours, for graphs that do not"
+            " fit into memory (gcn, gat and sage).",
         ),
     ] = None,
     root: Root = None,
@@ -219,7 +219,7 @@ def audit(
         Path | None, typer.Option(help="With --embeddings: the file to write (default: audit.json).")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted audit of a run with the attacks that it lacks.")
+        bool, typer.Option("--resume", help="Continue an interrupted audit of a run: run only the missing attacks.")
     ] = False,
     mlflow: MlFlow = None,
 ) -> None:

@@ -78,7 +78,7 @@ def tune(
     leak. Both files contain the number of nodes with each class and code: share them only with people who may see the
     secrets.
 
-    An interrupted search continues with the same command. Exit code 3 means that the limit was not met.
+    To continue an interrupted search, run the same command again. Exit code 3 means that the limit was not met.
     """
     from graphveil.auditing import Effort
     from graphveil.experiments.candidates import ENCODERS, Search, Task

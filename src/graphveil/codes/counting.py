@@ -164,7 +164,7 @@ def checked_blocks(pairs: NDArray[Any], num_nodes: int) -> Iterator[tuple[int, I
     if twice:
         raise GraphveilError(f"{twice:,} links occur twice: expected each link once.")
     if pairs.shape[1] == num_nodes * (num_nodes - 1) // 2:
-        raise GraphveilError("every two nodes are linked: there is no non-link to compare with.")
+        raise GraphveilError("all pairs of nodes are linked, so there is no non-link: use a sparser graph.")
 
 
 def _repeated(pairs: NDArray[Any], num_nodes: int) -> int:

@@ -146,8 +146,8 @@ def node_classes(graph: Data, name: str) -> Tensor:
         raise _missing_target(graph, name)
     value = graph[key]
     if not isinstance(value, Tensor) or value.dim() != 1 or value.numel() != graph.num_nodes:
-        shape = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-        raise GraphveilError(f"{name!r} is {shape}: expected one class for each of {graph.num_nodes} nodes.")
+        what = f"has shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"is a {type(value).__name__}"
+        raise GraphveilError(f"{name!r} {what}: expected one class for each of {graph.num_nodes} nodes.")
     if value.is_floating_point():
         value = value.nan_to_num(nan=UNKNOWN)
     if value.is_complex() or (value.is_floating_point() and bool((value != value.round()).any())):

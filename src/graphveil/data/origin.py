@@ -48,7 +48,7 @@ class ReadOptions:
         min_weight: Links of a lower weight are dropped.
         loops: "drop" self-loops, or "refuse" a graph that has any.
         duplicates: "drop" duplicate links, or "refuse" a graph that has any.
-        bad_values: Values that are no numbers, in a column of numbers: "missing" counts them as missing values, and
+        bad_values: Values that are not numbers in a column of numbers: "missing" counts them as missing values, and
             "refuse" refuses the graph.
         text_encoding: The encoding of CSV files; None means UTF-8, or what a byte order mark declares.
     """

@@ -1,7 +1,7 @@
-"""Parts of a graph with few links between them, one for each process of a training.
+"""Partitions of a graph with few links between them, one for each process of a training.
 
-The neighbourhoods of nodes of one part overlap more than those of any nodes, so a process that works on its own part
-reads and computes fewer rows for a mini-batch.
+The neighbourhoods of nodes in one partition overlap more than those of random nodes, so a process that works on its own
+partition reads and computes fewer rows for a mini-batch.
 """
 
 import logging
@@ -16,10 +16,10 @@ from graphveil.processes import Processes
 log = logging.getLogger(__name__)
 
 
-def part_of_nodes(neighbours: Neighbours, processes: Processes) -> Tensor | None:
+def partition_of_nodes(neighbours: Neighbours, processes: Processes) -> Tensor | None:
     """Return the process that each node belongs to, (num_nodes,) int32; None without pymetis.
 
-    The first process computes it and sends it to the others. The parts have about the same number of nodes.
+    The first process computes it and sends it to the others. The partitions have about the same number of nodes.
 
     Args:
         neighbours: The graph.
@@ -30,7 +30,7 @@ def part_of_nodes(neighbours: Neighbours, processes: Processes) -> Tensor | None
         part = _partition(neighbours, processes.size)
     part = processes.of_first(part)
     if len(part) and part[0] < 0:
-        log.info("pymetis is not installed: each process works on the neighbourhoods of any nodes, which overlap less.")
+        log.info("pymetis is not installed: the graph is not partitioned, so each process reads more nodes in a round.")
         return None
     return part
 

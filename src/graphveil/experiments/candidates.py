@@ -169,7 +169,7 @@ class Task:
                 raise unknown("encoder", name, ENCODERS)
         if search.ray is not None and search.device != "cpu":
             raise GraphveilError(
-                f"candidates on a Ray cluster are trained on CPUs, and the device is {search.device!r}: omit --device."
+                f"candidates on a Ray cluster are trained on CPUs, but the device is {search.device!r}: omit --device."
             )
         limit = None if min_utility is not None else Limit.parsed(str("+2" if max_leak is None else max_leak))
         return cls(graph, utility, secrets, limit, min_utility, search)

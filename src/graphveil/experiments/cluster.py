@@ -183,7 +183,7 @@ def check_address(address: str | None) -> None:
     if not (host and "/" not in host and port.isdecimal() and 0 < int(port) < 2**16):
         shown = shortened(address, 60)
         raise GraphveilError(
-            f"--ray {shown!r} is no address: expected local, auto, or HOST:PORT of the head of a Ray cluster."
+            f"--ray {shown!r} is not an address: expected local, auto, or HOST:PORT of the head of a Ray cluster."
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS).close()
@@ -224,8 +224,8 @@ def _run(
         here, there = own.get(library, "missing"), versions.get(library, "missing")
         if here != there:
             return GraphveilError(
-                f"{library} on the machine {socket.gethostname()} of the Ray cluster is {here}, and where this command"
-                f" was started it is {there}: install the same version on all machines."
+                f"{library} on the machine {socket.gethostname()} of the Ray cluster is {here}, but {there} where this"
+                f" command was started: install the same version on all machines."
             ), {}
     root = Path(scratch or tempfile.gettempdir())
     _remove_abandoned(root)

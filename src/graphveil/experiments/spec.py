@@ -143,7 +143,7 @@ def sweep(
             f"trade-offs {tradeoffs!r} cannot be read: expected numbers separated by commas."
         ) from error
     if any(not 0 <= value <= 1 for value in numbers):
-        raise GraphveilError(f"trade-offs {tradeoffs!r}: expected numbers from 0 (hide all) to 1 (keep all).")
+        raise GraphveilError(f"trade-offs {tradeoffs!r}: expected numbers from 0 (only hide) to 1 (only keep).")
     return Experiment(
         title=f"{dataset}, {encoder}, {objective}: {utility} kept, {' and '.join(secrets)} hidden",
         utility=utility,

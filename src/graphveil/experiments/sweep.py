@@ -79,7 +79,9 @@ def sweep(  # noqa: PLR0913 - two are required, and each of the others is given 
         rows, failed = run_experiments({SWEEP: experiment}, selection, Path(out), jobs, device, on_done, ray=ray)
     if failed:
         cell, fault = failed[0]
-        raise GraphveilError(f"{len(failed)} cells failed, such as {cell}: {fault} Call it again to try these again.")
+        raise GraphveilError(
+            f"{len(failed)} cells failed, such as {cell}: {fault.rstrip('.')}. Call it again to retry them."
+        )
     return rows[SWEEP]
 
 

@@ -10,8 +10,11 @@ Each element of a result is written by one thread, in an order that does not dep
 - `sparse`: transposes, and non-links from their ranks, for `models.sparse` and `training.targets`.
 - `elements`: activations with dropout, and losses of logits, for `models.layers` and `models.pair_loss`.
 - `attention`: softmax over neighbours, for `models.sparse`.
+- `bilinear`: the loss of bilinear logits of pairs, for `models.pair_loss`.
 - `distances`: the loss of hyperbolic distances, for `models.pair_loss`.
+- `centroids`: centroids of neighbours in hyperbolic space, for `models.lorentz`.
 - `codes`: the outer product of groups of codes, for `models.codes`.
+- `rows`: products and combinations of rows with a vector, for `models.rows`.
 - `compiling`: compiles loops and runs them on threads.
 """
 
@@ -29,10 +32,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from graphveil.kernels import attention, codes, compiling, distances, elements, noise, sparse
+    from graphveil.kernels import (
+        attention,
+        bilinear,
+        centroids,
+        codes,
+        compiling,
+        distances,
+        elements,
+        noise,
+        rows,
+        sparse,
+    )
 
 __all__ = [
     "attention",
+    "bilinear",
+    "centroids",
     "codes",
     "compiling",
     "distances",
@@ -40,6 +56,7 @@ __all__ = [
     "is_installed",
     "noise",
     "reference",
+    "rows",
     "sparse",
     "suited_to",
     "usable",

@@ -2,8 +2,15 @@
 
 import numpy as np
 
-from graphveil.kernels.compiling import Array, Number, compiled
+from graphveil.kernels.compiling import Array, Number, compiled, prefetch
 from graphveil.kernels.elements import exp_of_negative
+
+AT_ONCE = 1024
+"""Entries of a block of rows, unless one row has more."""
+ABSENT = np.float32(-1e30)
+"""The score of an entry that is not present."""
+AHEAD = 16
+"""How many entries before its use a row is loaded."""
 
 
 @compiled
@@ -21,35 +28,45 @@ def shares(
     """Write the share of each entry, (entries, heads), for rows from `start` to `stop`.
 
     leaky_relu ascends, so the largest score of a row belongs to the largest sender. An entry that is not present gets
-    0; without entries that are absent, `present` has one element.
+    0; without entries that are absent, `present` has one element. Exponentials are computed for a block of rows at
+    once.
     """
     heads = sender.shape[1]
     top, total = np.empty(heads, np.float32), np.empty(heads, np.float32)
     all_present = len(present) == 1
-    for row in range(start, stop):
-        to = receiver[row]
-        top[:] = -np.inf
-        total[:] = 0
-        for entry in range(crow[row], crow[row + 1]):
-            if all_present or present[entry]:
-                of = sender[np.uint64(col[entry])]
+    row = start
+    while row < stop:
+        first, end = crow[row], row + 1
+        while end < stop and crow[end + 1] - first <= AT_ONCE:
+            end += 1
+        for i in range(row, end):
+            to = receiver[i]
+            top[:] = -np.inf
+            for entry in range(crow[i], crow[i + 1]):
+                is_present = all_present or present[entry]
+                of, here = sender[np.uint64(col[entry])], out[entry]
                 for h in range(heads):
-                    top[h] = max(top[h], of[h])
-        for h in range(heads):
-            raw = to[h] + top[h]
-            top[h] = raw if raw >= 0 else raw * slope
-        for entry in range(crow[row], crow[row + 1]):
-            of, here = sender[np.uint64(col[entry])], out[entry]
-            is_present = all_present or present[entry]
+                    raw = to[h] + of[h]
+                    here[h] = raw if raw >= 0 else raw * slope
+                    top[h] = max(top[h], here[h]) if is_present else top[h]
+            for entry in range(crow[i], crow[i + 1]):
+                is_present = all_present or present[entry]
+                for h in range(heads):
+                    out[entry, h] = out[entry, h] - top[h] if is_present else ABSENT
+        block = out[first : crow[end]].reshape(-1)
+        for k in range(len(block)):
+            block[k] = exp_of_negative(block[k]) if block[k] > ABSENT else np.float32(0)
+        for i in range(row, end):
+            total[:] = 0
+            for entry in range(crow[i], crow[i + 1]):
+                for h in range(heads):
+                    total[h] += out[entry, h]
             for h in range(heads):
-                raw = to[h] + of[h]
-                score = raw if raw >= 0 else raw * slope
-                here[h] = exp_of_negative(score - top[h]) if is_present else np.float32(0)
-                total[h] += here[h]
-        for entry in range(crow[row], crow[row + 1]):
-            here = out[entry]
-            for h in range(heads):
-                here[h] /= total[h]
+                total[h] = np.float32(1) / total[h]
+            for entry in range(crow[i], crow[i + 1]):
+                for h in range(heads):
+                    out[entry, h] *= total[h]
+        row = end
 
 
 @compiled
@@ -96,3 +113,42 @@ def column_sums(t_crow: Array, t_order: Array, values: Array, out: Array, start:
             of = values[np.uint64(t_order[place])]
             for h in range(len(here)):
                 here[h] += of[h]
+
+
+@compiled
+def product_backward(
+    t_crow: Array,
+    t_col: Array,
+    weights: Array,
+    dense: Array,
+    gradient: Array,
+    d_weights: Array,
+    d_dense: Array,
+    start: int,
+    stop: int,
+) -> None:
+    """Write the gradients of a product with the shares of one head, reading each row of the product's gradient once.
+
+    Args:
+        t_crow: The rows of the transposed pattern; those from `start` to `stop` are done.
+        t_col: Its columns.
+        weights: (entries,), in the order of the transposed pattern, as are `d_weights`.
+        dense: (columns, channels).
+        gradient: The gradient at the product, (rows, channels).
+        d_weights: (entries,).
+        d_dense: (columns, channels).
+    """
+    channels = dense.shape[1]
+    last = t_crow[stop] - 1
+    for column in range(start, stop):
+        own, d_own = dense[column], d_dense[column]
+        d_own[:] = 0
+        for place in range(t_crow[column], t_crow[column + 1]):
+            prefetch(gradient, np.int64(t_col[min(place + AHEAD, last)]))
+            row = gradient[np.uint64(t_col[place])]
+            weight, product = weights[place], np.float32(0)
+            for c in range(channels):
+                product += row[c] * own[c]
+            for c in range(channels):
+                d_own[c] += weight * row[c]
+            d_weights[place] = product

@@ -13,6 +13,9 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 import torch
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 Array = np.ndarray
@@ -21,6 +24,8 @@ Number = Any
 _EXACT_ENOUGH = {"contract", "reassoc", "nsz", "arcp"}  # without nnan and ninf: a diverged training must be noticed
 WORTH_A_THREAD = 16_384
 """Fewer elements are not worth a second thread."""
+CACHE_LINE = 64
+"""Bytes that are loaded at once."""
 _pool: ThreadPoolExecutor | None = None
 
 
@@ -35,6 +40,34 @@ def compiled(loop: Loop) -> Loop:
 def inlined(function: Loop) -> Loop:
     """Mark a function that compiled loops call, and that becomes a part of them."""
     return cast(Loop, numba.njit(inline="always")(function))
+
+
+@intrinsic
+def _prefetch_line(typing_context: Any, array: Any, row: Any, byte: Any) -> Any:  # noqa: ARG001 - numba's form
+    """Load the line of the cache with this byte of a row of a two-dimensional array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        size = builder.extract_value(data.strides, 0)
+        place = builder.add(builder.mul(arguments[1], size), arguments[2])
+        address = builder.inttoptr(builder.add(builder.ptrtoint(data.data, size.type), place), pointer)
+        form = ir.FunctionType(ir.VoidType(), [pointer, word, word, word])
+        load = builder.module.declare_intrinsic("llvm.prefetch", [pointer], form)
+        builder.call(load, [address, word(0), word(3), word(1)])  # for reading, into all caches, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), generate
+
+
+@inlined
+def prefetch(array: Array, row: Number) -> None:
+    """Load a row of a two-dimensional array into the cache, which takes effect some hundred instructions later.
+
+    Rows in random order are otherwise waited for one by one.
+    """
+    for byte in range(0, array.strides[0], CACHE_LINE):
+        _prefetch_line(array, row, byte)  # type: ignore[call-arg]  # numba passes its context
 
 
 def over(count: int, work: int, loop: Callable[..., None], *arguments: Any) -> None:

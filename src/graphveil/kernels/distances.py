@@ -9,11 +9,13 @@ and its logit is (radius - 4 asinh^2(sqrt(h)) / c) / temperature.
 
 import numpy as np
 
-from graphveil.kernels.compiling import Array, Number, compiled
+from graphveil.kernels.compiling import Array, Number, compiled, prefetch
 from graphveil.kernels.elements import exp_of_negative, log_of_at_least_one, log_of_one_plus
 
-AT_ONCE = 1024
+AT_ONCE = 512
 """Entries of a block of rows, unless one row has more."""
+AHEAD = 32
+"""How many pairs before its use a row is loaded."""
 SMALLEST = 1e-14
 """Smaller values of h are replaced by this one and have no gradient, as in `lorentz.squared_distance`."""
 
@@ -45,9 +47,10 @@ def pair_losses(
         head: (runs, 3): radius, temperature and curvature.
         sums: (nodes, 3).
     """
-    channels = units.shape[1]
+    channels, last = units.shape[1], crow[stop] - 1
     size = max(longest, AT_ONCE)
     chord, lift, height = np.empty(size, np.float32), np.empty(size, np.float32), np.empty(size, np.float32)
+    product, turn = np.empty(size, np.float32), np.empty(size, np.float32)
     slope, loss, logit = np.empty(size, np.float32), np.empty(size, np.float32), np.empty(size, np.float32)
     row = start
     while row < stop:
@@ -57,6 +60,9 @@ def pair_losses(
         for i in range(row, end):
             unit, at = units[i], polar[i]
             for k in range(crow[i] - first, crow[i + 1] - first):
+                ahead = np.int64(col[min(first + k + AHEAD, last)])
+                prefetch(units, ahead)
+                prefetch(polar, ahead)
                 j = np.uint64(col[first + k])
                 other, to = units[j], polar[j]
                 square = np.float32(0)
@@ -64,11 +70,13 @@ def pair_losses(
                     difference = unit[c] - other[c]
                     square += difference * difference
                 half = (at[2] * to[3] - to[2] * at[3]) * np.float32(0.5)
-                chord[k], lift[k] = square, half
-                height[k] = half * half + at[0] * to[0] * square * np.float32(0.25)
+                chord[k], lift[k] = square * np.float32(0.25), half
+                product[k], turn[k] = at[0] * to[0], at[1] * to[0]
         radius, temperature, curvature = head[run, 0], head[run, 1], head[run, 2]
         for k in range(crow[end] - first):
-            h = max(height[k], np.float32(SMALLEST))
+            half = lift[k]
+            exact = half * half + product[k] * chord[k]
+            h = max(exact, np.float32(SMALLEST))
             root, up = np.sqrt(h), np.sqrt(np.float32(1) + h)
             near = np.float32(1) - h * (np.float32(1 / 6) - h * np.float32(3 / 40))
             ratio = near if h < np.float32(1e-3) else log_of_at_least_one(root + up) / root
@@ -81,21 +89,19 @@ def pair_losses(
             loss[k] = (np.float32(0) if x < 0 else x) + log_of_one_plus(w)
             logit[k], slope[k] = value * of_logit, of_logit
             of_height = np.float32(-4) * of_logit * ratio / (curvature * temperature * up)
-            height[k] = np.float32(0) if height[k] < np.float32(SMALLEST) else of_height
+            of_height = np.float32(0) if exact < np.float32(SMALLEST) else of_height
+            height[k] = of_height * product[k] * np.float32(0.5)
+            turn[k] = of_height * (half * np.sqrt(np.float32(1) + half * half) + turn[k] * chord[k])
         for i in range(row, end):
-            unit, at, d_unit = units[i], polar[i], d_units[i]
+            unit, d_unit = units[i], d_units[i]
             total, d_radius = np.float32(0), np.float32(0)
             of_loss, of_slope, of_logit = np.float32(0), np.float32(0), np.float32(0)
             for k in range(crow[i] - first, crow[i + 1] - first):
-                j = np.uint64(col[first + k])
-                other, to = units[j], polar[j]
-                half, of_height = lift[k], height[k]
-                weight = of_height * at[0] * to[0] * np.float32(0.5)
-                total += weight
+                other, weight = units[np.uint64(col[first + k])], height[k]
                 for c in range(channels):
                     d_unit[c] -= weight * other[c]
-                turn = half * np.sqrt(np.float32(1) + half * half)
-                d_radius += of_height * (turn + at[1] * to[0] * chord[k] * np.float32(0.25))
+                total += weight
+                d_radius += turn[k]
                 of_loss += loss[k]
                 of_slope += slope[k]
                 of_logit += logit[k]

@@ -21,23 +21,35 @@ def starts(ascending: Array, out: Array) -> None:
 
 
 @compiled
-def transpose(crow: Array, col: Array, t_crow: Array, t_col: Array, t_order: Array) -> None:
-    """Write the transpose of a pattern by counting; `t_order` are the old places of its entries."""
-    t_crow[:] = 0
+def count_entries(col: Array, t_crow: Array, start: int, stop: int) -> None:
+    """Write the number of entries of each column from `start` to `stop` one place after the column."""
+    t_crow[start + 1 : stop + 1] = 0
     for column in col:
-        t_crow[np.uint64(column) + np.uint64(1)] += 1
-    for row in range(1, len(t_crow)):
-        t_crow[row] += t_crow[row - 1]
+        if start <= column < stop:
+            t_crow[np.uint64(column) + np.uint64(1)] += 1
+
+
+@compiled
+def transpose(crow: Array, col: Array, t_crow: Array, writes_order: bool, out: Array, start: int, stop: int) -> None:
+    """Write the columns of the transpose of a pattern, or the old places of its entries, for some of its rows.
+
+    Each thread reads all entries, and writes those of its own rows.
+
+    Args:
+        crow: (rows + 1,).
+        col: (entries,).
+        t_crow: (columns + 1,).
+        writes_order: Whether to write places instead of columns.
+        out: (entries,).
+    """
+    following = t_crow[start:stop].copy()
     for row in range(len(crow) - 1):
         for entry in range(crow[row], crow[row + 1]):
-            column = np.uint64(col[entry])
-            place = np.uint64(t_crow[column])
-            t_col[place] = row
-            t_order[place] = entry
-            t_crow[column] += 1
-    for row in range(len(t_crow) - 1, 0, -1):  # each start has moved to the start of the next row
-        t_crow[row] = t_crow[row - 1]
-    t_crow[0] = 0
+            column = col[entry]
+            if start <= column < stop:
+                place = np.uint64(column - start)
+                out[np.uint64(following[place])] = entry if writes_order else row
+                following[place] += 1
 
 
 @compiled

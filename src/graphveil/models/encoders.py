@@ -263,7 +263,7 @@ class HyperbolicLayer(nn.Module):
         matrix = adjacency.normalized
         c = F.softplus(self.raw_curvature)[..., None, None]
         tangent = self.linear(v)
-        points = lorentz.translate(lorentz.exp0(tangent, c), self.linear.bias[..., None, :], c)
+        points = lorentz.exp0_and_translate(tangent, self.linear.bias[..., None, :], c)
         if self.scorer is None:
             return lorentz.log0(lorentz.centroid(matrix, points, c), c)
         sender, receiver = (tangent @ self.scorer.mT).reshape(-1, 2).unbind(dim=1)

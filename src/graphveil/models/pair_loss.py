@@ -3,6 +3,7 @@
 Slopes of the loss are computed together with the loss, so no probabilities are stored for the backward pass.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor
 from graphveil import kernels
 from graphveil.models import lorentz
 from graphveil.models.heads import FermiDirac
-from graphveil.models.sparse import Pattern, csr_product, csr_sampled
+from graphveil.models.sparse import Pattern
 
 
 def logistic_loss(logits: Tensor, num_links: int) -> Tensor:
@@ -69,14 +70,14 @@ class _LogisticLoss(torch.autograd.Function):
 class _BilinearLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, phi: Tensor, bias: Tensor, links: Pattern, nonlinks: Pattern) -> Tensor:
-        left, right = (z @ phi).flatten(0, -2), z.flatten(0, -2)
-        parts = [csr_sampled(left, part, right).view(*z.shape[:-2], -1) for part in (links, nonlinks)]
-        count = parts[0].size(-1)
-        loss, slopes = _loss_and_slopes(torch.cat(parts, dim=-1).add_(bias[..., None]), count)
-        del left, parts
-        total = _both_ways(links, slopes[..., :count], right).add_(_both_ways(nonlinks, slopes[..., count:], right))
-        ctx.save_for_backward(z, phi, total.view(z.shape), slopes.sum(dim=-1))
-        return loss
+        rows, runs = z[..., 0].numel(), bias.numel()
+        left, right = (z @ phi).view(rows, -1), z.contiguous().view(rows, -1)
+        total, sums = torch.zeros_like(right), torch.zeros(rows, 2, dtype=torch.float64)
+        given = left.numpy(), right.numpy(), bias.reshape(runs).contiguous().numpy(), rows // runs
+        share = _sum_over_pairs(kernels.bilinear.pair_losses, links, nonlinks, runs, given, (total, sums))
+        loss, d_bias = (sums.view(*bias.shape, -1, 2).sum(dim=-2) / 2).to(z.dtype).unbind(dim=-1)
+        ctx.save_for_backward(z, phi, total.view(z.shape), d_bias)
+        return loss * share
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, Tensor, None, None]:
@@ -96,21 +97,20 @@ class _DistanceLoss(torch.autograd.Function):
         polar = torch.cat([radii.sinh(), radii.cosh(), exp, 1 / exp], dim=-1).view(rows, 4)
         d_units, d_radii = torch.zeros(rows, units.size(-1)), torch.zeros(rows)
         sums = torch.zeros(rows, 3, dtype=torch.float64)
-        share = np.float32(runs / (links.col.numel() + nonlinks.col.numel()))
-        given = units.reshape(rows, -1).numpy(), polar.numpy(), of_run.reshape(runs, 3).contiguous().numpy()
-        made = d_units.numpy(), d_radii.numpy(), sums.numpy()
-        for sign, part in ((-1, links), (1, nonlinks)):
-            for one_way in (part, part.transposed):
-                crow, col, longest = one_way.crow.numpy(), one_way.col.numpy(), int(one_way.crow.diff().max())
-                arguments = crow, col, longest, np.float32(sign), share, *given, rows // runs, *made
-                kernels.compiling.over_rows(crow, kernels.distances.pair_losses, *arguments)
-        # each pair was seen from both ends
+        given = (
+            units.reshape(rows, -1).numpy(),
+            polar.numpy(),
+            of_run.reshape(runs, 3).contiguous().numpy(),
+            rows // runs,
+        )
+        made = d_units, d_radii, sums
+        share = _sum_over_pairs(kernels.distances.pair_losses, links, nonlinks, runs, given, made)
         loss, slope, weighted = (sums.view(*of_run.shape[:-1], -1, 3).sum(dim=-2) / 2).to(units.dtype).unbind(dim=-1)
         radius, temperature, c = of_run.unbind(dim=-1)
         d_square = radius * slope - temperature * weighted  # the sum of slopes times squared distances
         d_of_run = torch.stack([slope / temperature, -weighted / temperature, d_square / (temperature * c)], dim=-1)
         ctx.save_for_backward(d_units.view(units.shape), d_radii.view(radii.shape), d_of_run)
-        return loss * float(share)
+        return loss * share
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
@@ -119,11 +119,26 @@ class _DistanceLoss(torch.autograd.Function):
         return d_units * of_nodes, d_radii * of_nodes, d_of_run * gradient[..., None], None, None
 
 
-def _both_ways(pattern: Pattern, slopes: Tensor, rows: Tensor) -> Tensor:
-    """D z, where the pairs of the pattern and their opposites are the entries of D."""
-    values = slopes.flatten()
-    opposite = csr_product(pattern.transposed, values.index_select(0, pattern.t_order), rows)
-    return csr_product(pattern, values, rows).add_(opposite)
+def _sum_over_pairs(
+    loop: Callable[..., None],
+    links: Pattern,
+    nonlinks: Pattern,
+    runs: int,
+    given: Sequence[Any],
+    made: Sequence[Tensor],
+) -> float:
+    """Run a loop over all pairs from both of their ends, and return the weight of a pair.
+
+    What the loop adds to a node, it sees in the node's row, so no two threads write to one place. Sums over pairs count
+    each pair twice.
+    """
+    share = np.float32(runs / (links.col.numel() + nonlinks.col.numel()))
+    for sign, part in ((-1, links), (1, nonlinks)):
+        for one_way in (part, part.transposed):
+            crow, col, longest = one_way.crow.numpy(), one_way.col.numpy(), int(one_way.crow.diff().max())
+            arguments = crow, col, longest, np.float32(sign), share, *given, *(x.numpy() for x in made)
+            kernels.compiling.over_rows(crow, loop, *arguments)
+    return float(share)
 
 
 def _loss_and_slopes(logits: Tensor, num_links: int) -> tuple[Tensor, Tensor]:

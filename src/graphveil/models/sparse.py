@@ -56,7 +56,7 @@ class Pattern:
     def t_order(self) -> Tensor:
         """The positions of the transpose's entries in this pattern, (entries,)."""
         if kernels.usable(self.col):
-            return self._counted_transpose[0]
+            return self._of_transpose(self._column_starts, writes_order=True)
         # entries are sorted by row, so a stable sort by column gives the order of the transpose
         return torch.argsort(self.col, stable=True).to(self.col.dtype)
 
@@ -66,17 +66,24 @@ class Pattern:
         if self.symmetric:
             return self
         if kernels.usable(self.col):
-            return self._counted_transpose[1]
+            crow = self._column_starts
+            return Pattern(crow, self._of_transpose(crow, writes_order=False), self.shape[::-1])
         row, col = self.col.index_select(0, self.t_order), self.row.index_select(0, self.t_order)
         return Pattern.from_rows(row, col, self.shape[::-1])
 
     @cached_property
-    def _counted_transpose(self) -> "tuple[Tensor, Pattern]":
-        """`t_order` and `transposed`, by counting the entries of each column."""
-        crow, col = self.crow.new_empty(self.shape[1] + 1), torch.empty_like(self.col)
-        order = torch.empty_like(self.col)
-        kernels.sparse.transpose(*(x.contiguous().numpy() for x in (self.crow, self.col, crow, col, order)))
-        return order, Pattern(crow, col, self.shape[::-1])
+    def _column_starts(self) -> Tensor:
+        """Where each column begins in the transpose, (columns + 1,), by counting the entries of each column."""
+        counts = self.crow.new_zeros(self.shape[1] + 1)
+        arrays = self.col.contiguous().numpy(), counts.numpy()
+        kernels.compiling.over(self.shape[1], self.col.numel(), kernels.sparse.count_entries, *arrays)
+        return counts.cumsum(0, dtype=counts.dtype)
+
+    def _of_transpose(self, starts: Tensor, writes_order: bool) -> Tensor:
+        out = torch.empty_like(self.col)
+        given = (x.contiguous().numpy() for x in (self.crow, self.col, starts))
+        kernels.compiling.over_rows(starts.numpy(), kernels.sparse.transpose, *given, writes_order, out.numpy())
+        return out
 
     @cached_property
     def blocked_transpose(self) -> "tuple[Tensor, Pattern]":
@@ -432,6 +439,8 @@ class _WeightedProduct(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, Tensor]:
         weights, dense = ctx.saved_tensors
         pattern: Pattern = ctx.pattern
+        if weights.size(1) == 1 and kernels.usable(weights, dense, gradient):
+            return _product_backward(pattern, weights, dense, gradient)
         transposed = _transposed_values(pattern, weights)
         d_dense = _by_head(
             lambda h: csr_product(pattern.transposed, transposed[:, h].contiguous(), gradient[:, h]), weights.size(1)
@@ -453,6 +462,20 @@ class _SampledProduct(torch.autograd.Function):
         pattern = ctx.pattern
         d_right = csr_product(pattern.transposed, _transposed_values(pattern, gradient), left)
         return csr_product(pattern, gradient.contiguous(), right), None, d_right
+
+
+def _product_backward(
+    pattern: Pattern, weights: Tensor, dense: Tensor, gradient: Tensor
+) -> tuple[Tensor, None, Tensor]:
+    """The gradients of `weighted_product` with one head, in one pass."""
+    order, crow, col = pattern.t_order, pattern.transposed.crow.numpy(), pattern.transposed.col.numpy()
+    transposed = weights.view(-1).index_select(0, order)
+    d_transposed, d_dense = torch.empty_like(transposed), dense.new_empty(dense.shape)
+    arrays = transposed, dense.squeeze(1), gradient.squeeze(1), d_transposed, d_dense.squeeze(1)
+    given = (x.contiguous().numpy() for x in arrays)
+    kernels.compiling.over_rows(crow, kernels.attention.product_backward, crow, col, *given)
+    d_weights = torch.empty_like(d_transposed).put_(order.long(), d_transposed)
+    return d_weights.view_as(weights), None, d_dense
 
 
 def _by_head(function: Callable[[int], Tensor], heads: int) -> Tensor:

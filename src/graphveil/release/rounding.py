@@ -37,7 +37,8 @@ def round_file(file: Path, out: Path) -> int:
     """
     kinds = {".npy": _npy, ".npz": _npz, ".parquet": _parquet, ".csv": _csv, ".safetensors": _safetensors}
     if file.suffix not in kinds:
-        raise GraphveilError(f"{file} ends in {file.suffix or 'nothing'}: expected one of {', '.join(kinds)}.")
+        ending = f"ends in {file.suffix}" if file.suffix else "has no suffix"
+        raise GraphveilError(f"{file} {ending}: expected one of {', '.join(kinds)}.")
     if out.suffix != file.suffix:
         raise GraphveilError(f"{out} does not end in {file.suffix}: the copy must have the same format as {file}.")
     if out.exists():

@@ -128,7 +128,7 @@ class RunFolder:
         self.check_free()
         if self.checkpoint.exists() and not resume:
             raise GraphveilError(
-                f"{self.path} holds an unfinished run: add --resume to go on with it, or choose another folder."
+                f"{self.path} holds an unfinished run: add --resume to continue it, or choose another folder."
             )
 
     def write(

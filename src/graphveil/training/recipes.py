@@ -41,10 +41,10 @@ class Recipe:
         scaling: The scaling of each node's features: "sum" divides them by their sum, if none is negative; "length"
             scales them to the Euclidean length 4, if there are at least 16; "none" does not change them.
         patience: Rounds without a better validation score before stopping.
-        warmup: Rounds before the first that may be selected if something is hidden, since the adversary is still weak.
+        warmup: How many rounds pass before one may be selected if something is hidden: the adversary is still weak.
         evaluate_every: Rounds between two evaluations on the validation part.
-        batch_size: The number of examples of a target (nodes, or links) in a mini-batch, which is a round; None is
-            the whole graph in every round. See `graphveil.training.sampled`.
+        batch_size: The number of examples of a target (nodes, or links) in a mini-batch; a round is one mini-batch.
+            None uses the whole graph in every round. See `graphveil.training.sampled`.
         fanout: For mini-batches: how many neighbours of a node are sampled for each layer.
         deterministic: Whether to use only deterministic kernels on a GPU, at some cost; a CPU always does.
         code_groups: For `codes`: how many groups of values a code has.
@@ -56,8 +56,8 @@ class Recipe:
             of 1/2.
         first_weight: For `codes`: the initial weight of a secret, which is raised to `secret_weight`.
         ramp: For `codes`: the number of rounds over which it is raised.
-        leak_limit: For `codes`: how far the accuracy of the best rule from code to class may be above chance level, at
-            a trade-off of 1/2. States within this limit are preferred, and codes are merged until it holds.
+        leak_limit: For `codes`: how far the accuracy of the best rule from code to class may be above the chance level,
+            at a trade-off of 1/2. States within this limit are preferred, and codes are merged until it holds.
         teachers: For `codes` that hide links: how many encoders, with different initial weights, teach the student; see
             `graphveil.training.distil`.
         student_channels: For `codes` that hide links: the width of the student.

@@ -7,7 +7,7 @@ thread makes the next one.
 Only the nodes of a batch need their features, so these may be mapped from a file. What does not depend on the batch is
 linear in nodes and links: neighbours as integers, and in evaluation one layer's output for all nodes.
 
-Several processes may train together: each makes a batch of the examples in its part of the graph, and computes its
+Several processes may train together: each makes a batch of the examples in its partition of the graph, and computes its
 share of exact embeddings.
 
 GCN's weights of sampled links are scaled by how many of the neighbours they stand for, so that sums over neighbours are
@@ -24,7 +24,7 @@ from functools import cached_property, partial
 import torch
 from torch import Tensor, nn
 
-from graphveil.data.partition import part_of_nodes
+from graphveil.data.partition import partition_of_nodes
 from graphveil.data.sampler import NeighborSampler, Neighbours, link_codes
 from graphveil.models.codes import CodeEncoder
 from graphveil.models.layered import Block, Layered, through_layers
@@ -127,9 +127,9 @@ class SampledGraph:
         return z
 
     @cached_property
-    def part(self) -> Tensor | None:
+    def partition(self) -> Tensor | None:
         """The process that each node belongs to, (num_nodes,); None if any process may work on any node."""
-        return None if self.processes.size == 1 else part_of_nodes(self.neighbours, self.processes)
+        return None if self.processes.size == 1 else partition_of_nodes(self.neighbours, self.processes)
 
     def batches(
         self,
@@ -213,7 +213,7 @@ class Batches:
         edge_dropout: float = 0.0,
     ) -> None:
         self.graph, self._draw, self._seed, self._rounds = graph, draw, seed, rounds
-        self._part = graph.part  # all processes agree on it here, and not in their threads
+        self._partition = graph.partition  # all processes agree on it here, and not in their threads
         self._edge_dropout = edge_dropout
         own_seed = seed if graph.processes.is_first else stream(seed, "process", graph.processes.rank)
         self._sampler = NeighborSampler(graph.neighbours, [graph.fanout] * depth, own_seed)
@@ -277,15 +277,15 @@ class Batches:
     def _own(self, examples: Examples) -> tuple[Examples, float]:
         """The examples that this process works on, and how much of all examples these are.
 
-        Nodes and links belong to the process of their part of the graph, a link between two parts to that of one end.
+        Nodes and links belong to the process of their partition, a link between two partitions to that of one end.
         """
         processes, count = self.graph.processes, examples.y.size(-1)
         if processes.size == 1:
             return examples, 1.0
-        if self._part is None:
+        if self._partition is None:
             places, share = processes.share(count)
         else:
-            of_ends, place = self._part[examples.index].view(-1, count), torch.arange(count)
+            of_ends, place = self._partition[examples.index].view(-1, count), torch.arange(count)
             places, share = processes.weighted(
                 (of_ends[place % len(of_ends), place] == processes.rank).nonzero().flatten(), count
             )

@@ -149,7 +149,7 @@ class Veil(Params):
 
         Args:
             graph: the graph to train on.
-            split: which nodes and pairs of it play which role.
+            split: its split; see `graphveil.Split`.
             checkpoint: a file to save progress to; if it exists, training continues from it.
             on_round: called after every round.
             progress: show progress on stderr.

@@ -74,8 +74,7 @@ def check_size(count: int, stored: int, name: str) -> None:
     """Refuse far more nodes than there are stored values, before memory is allocated for them."""
     if not 0 <= count <= MAX_GAPS * (stored + 1000):
         raise GraphveilError(
-            f"{name} has {count:,} nodes but only {stored:,} values about them: number the nodes from 0 without large"
-            " gaps."
+            f"{name} has {count:,} nodes but stores only {stored:,} values: number the nodes from 0 without large gaps."
         )
 
 

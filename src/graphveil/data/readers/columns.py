@@ -47,7 +47,7 @@ def mostly_numbers(
         column: The column.
         name: Its name.
         notes: What was noticed.
-        bad_values: Whether values that are no numbers count as "missing", or "refuse" the column.
+        bad_values: Whether values that are not numbers count as "missing", or "refuse" the column.
     """
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return None
