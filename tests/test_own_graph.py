@@ -117,6 +117,12 @@ def test_an_audit_of_other_embeddings_of_your_own_graph(people: Path, tmp_path: 
 def test_a_sweep_over_your_own_graph_continues(people: Path, tmp_path: Path, graphveil: Call) -> None:
     given = ("sweep", people, "--secret", "gender", "--drop", "title", "--seeds", "1", "--rounds", "3", "--jobs", "1")
     assert graphveil(*given, "--tradeoff", "0.5", "--out", tmp_path / "out")[0] == 0
+    (kept,) = (tmp_path / "out" / "front").glob("*.parquet")
+    own = [line.split(",")[0] for line in (people / "nodes.csv").read_text().splitlines()[1:]]
+    assert pq.read_table(kept)["id"].to_pylist() == own
+    words = ("--embeddings", kept, "--graph", people, "--secret", "gender", "--panel", "quick")
+    code, output = graphveil("audit", *words, "--out", tmp_path / "audit.json")
+    assert code == 0, output
     (first,) = (tmp_path / "out" / "cells").glob("[!.]*.json")
     written = first.stat().st_mtime_ns
     code, output = graphveil(*given, "--tradeoff", "0.5,1", "--out", tmp_path / "out")

@@ -139,7 +139,7 @@ def test_the_attack_with_the_known_links_is_logged(run: Path) -> None:
     assert read_entry(run).metrics[f"{audit['secret']}/with_links"] == {0: 0.8}
 
 
-@pytest.mark.parametrize("damage", ["{", '{"schema": "graphveil/audit/8"}', "[]", '{"schema": "other"}'])
+@pytest.mark.parametrize("damage", ["{", '{"schema": "graphveil/audit/9"}', "[]", '{"schema": "other"}'])
 def test_a_torn_audit_is_one_sentence(run: Path, damage: str) -> None:
     (run / "audit.json").write_text(damage)
     with pytest.raises(GraphveilError, match=r"cannot be logged \(audit\.json: "):

@@ -13,6 +13,7 @@ from graphveil.auditing import Audit, Context, Utility, links
 from graphveil.auditing.attacks import UNPROTECTED
 from graphveil.auditing.result import NO_ORIGIN
 from graphveil.auditing.secret import NodeSecret
+from graphveil.auditing.show import rows
 from tests.auditing.made import USEFUL, finding, noise, secret_of, sentences
 
 
@@ -87,9 +88,13 @@ def test_the_utility_is_beside_the_leak(secret: NodeSecret) -> None:
 
 def test_a_higher_value_that_is_not_the_headline_is_explained(secret: NodeSecret) -> None:
     chosen, other = finding(secret, "chosen", 0.6, 0.5), finding(secret, "lucky", 0.5, 0.53)
-    text = str(Audit(secret, [chosen, other], {}, context=USEFUL))
-    assert "highest value" in text
-    assert "highest value" not in str(Audit(secret, [chosen], {}, context=USEFUL))
+    audit, alone = (Audit(secret, found, {}, context=USEFUL) for found in ([chosen, other], [chosen]))
+    why = "the headline is chosen without the test part, since the best of many test values is too high"
+    assert audit.higher == f"lucky has a higher accuracy, {other.headline}; {why}"
+    assert audit.record().higher == audit.higher
+    assert ("highest value", audit.higher) in rows(audit)
+    assert (alone.higher, alone.record().higher) == (None, None)
+    assert "highest value" not in str(alone)
 
 
 def test_a_leak_of_a_rare_class_that_the_accuracy_does_not_show(town: Data, town_split: gv.Split) -> None:

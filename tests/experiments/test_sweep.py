@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import graphveil as gv
+from graphveil.formats.experiment import front
 
 
 @pytest.mark.usefixtures("one_process", "cheap_cells")
@@ -16,6 +17,11 @@ def test_a_sweep_has_a_row_for_each_tradeoff_and_keeps_all_embeddings(
     assert capfd.readouterr() == ("", "")
     kept = list((tmp_path / "cells" / "embeddings").glob("*.npz"))
     assert len(kept) == 2, "of the front, and of all other cells"
+    points = [(row.fresh.value, row.utility.value) for row in rows]
+    on_front = {f"{row.tradeoff:g}" for row, point in zip(rows, points, strict=True) if point in front(points)}
+    tables = [file.stem for file in (tmp_path / "front").iterdir()]
+    assert {name.split("-")[4] for name in tables} == on_front
+    assert set(tables) <= {file.stem for file in kept}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,10 +13,14 @@ import graphveil as gv
 from graphveil.auditing import tasks
 from graphveil.auditing.attacks import Answers
 from graphveil.auditing.secret import Secret
-from graphveil.experiments.candidates import Candidate, Point, Search, Task
+from graphveil.experiments.candidates import Candidate, Limit, Point, Search, Task
 from graphveil.experiments.tune import _next_step, _recommendation, find, judge, on_front, search_stages
+from graphveil.formats.audit import AuditRecord
+from graphveil.formats.limits import LimitsRecord
+from graphveil.formats.store import parse
 from graphveil.runs.audit import audit_run
 from graphveil.runs.folder import LEDGER, RunFolder
+from tests.formats import made
 
 Rule = Callable[[Candidate], tuple[float, float]]
 
@@ -96,11 +101,34 @@ def test_the_front() -> None:
     assert [on_front(point, [low, high, bad]) for point in (low, high, bad)] == [True, True, False]
 
 
+FEW = [{"name": "too few examples", "sentence": "there are 12"}]
+
+
+def next_step(limits: LimitsRecord, **fields: object) -> str:
+    """The last sentence for a chosen run with this audit of its labels."""
+    return _next_step(Path("t/chosen"), [parse(made.audit() | fields, AuditRecord)], limits)
+
+
+def test_without_a_limit_the_recommendation_says_what_export_refuses() -> None:
+    no_limit = LimitsRecord({}, 0.8)
+    released = "To release it: graphveil export t/chosen --out release"
+    assert next_step(no_limit, verdict="traces", flags=[]) == released
+    assert next_step(no_limit, verdict="flagged", flags=FEW) == (
+        "But its audit is flagged (too few examples), so export refuses it without --max-leak."
+    )
+    assert next_step(no_limit, verdict="leaks", flags=[]) == (
+        "But the verdict for labels is leaks, so export refuses it without --max-leak."
+    )
+    lost = [*FEW, {"name": "utility at chance", "sentence": "nothing is kept"}]
+    assert next_step(LimitsRecord({"labels": 0.4}, None), verdict="flagged", flags=lost) == (
+        "But its audit is flagged (utility at chance), so export refuses it."
+    )
+
+
 def test_the_recommendation_names_the_command_of_the_export() -> None:
     task = Task.of("cora", "links", ("labels",), "0.4", None, Search())
-    assert _next_step(Path("t/chosen"), {"labels": 0.4}, []) == (
-        "To release it: graphveil export t/chosen --max-leak labels=0.4 --out release"
-    )
+    limits = LimitsRecord({"labels": 0.4}, None)
+    assert next_step(limits, verdict="leaks", flags=FEW) == "To release it: graphveil export t/chosen --out release"
     said = _recommendation(task, 0.8, {"labels": 0.31}, {"labels": 0.4}, met=True)
     assert said.endswith("at most 31.0 % for labels; the limit is 40.0 %.")
     said = _recommendation(task, 0.8, {"labels": 0.45}, {"labels": 0.4}, met=False)
@@ -215,3 +243,26 @@ def test_a_chosen_run_that_was_copied_in_part_is_copied_again(
             judge(KARATE, out, points)
     (out / "chosen" / "embeddings.parquet").unlink(missing_ok=True)
     assert judge(KARATE, out, points).folder == out / "chosen"
+
+
+def test_the_limits_of_the_last_search_are_kept_with_the_chosen_run(searched: tuple[Path, list[Point]]) -> None:
+    out, points = searched
+    chosen = RunFolder(judge(KARATE, out, points).folder)
+    chance = json.loads((chosen.path / "audit.json").read_text())["chance"]
+    assert chosen.limits() == LimitsRecord({"labels": chance + 0.4}, None)
+    stricter, none = replace(KARATE, max_leak=Limit(0.3)), replace(KARATE, max_leak=None, min_utility=1.0)
+    assert not judge(stricter, out, points).met
+    assert chosen.limits() == LimitsRecord({"labels": 0.3}, None)
+    assert not judge(none, out, points).met
+    assert chosen.limits() == LimitsRecord({}, 1.0)
+
+
+def test_a_chosen_run_is_never_without_its_limits(
+    searched: tuple[Path, list[Point]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interrupted audit leaves a run, which could be audited by hand and exported."""
+    out, points = searched
+    note_attacks(monkeypatch, stop_after=0)
+    with pytest.raises(KeyboardInterrupt):
+        judge(KARATE, out, points)
+    assert RunFolder(out / "chosen").limits() is not None

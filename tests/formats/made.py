@@ -7,6 +7,7 @@ import numpy as np
 from graphveil.codes import class_certificate, link_certificate
 from graphveil.formats.audit import AuditRecord
 from graphveil.formats.experiment import CellRecord, ExperimentRecord, TableRecord
+from graphveil.formats.limits import LimitsRecord
 from graphveil.formats.record import File
 from graphveil.formats.release import LedgerRecord
 from graphveil.formats.results import (
@@ -105,13 +106,14 @@ def audit() -> dict[str, Any]:
     group |= READ | {"reference": 0.3, "compared_with": "chance level"}
     plane = {"x": [0.0, 1.0], "y": [2.0, 3.0]}
     return {
-        "schema": "graphveil/audit/8",
+        "schema": "graphveil/audit/9",
         "origin": {"panel": "full", "seed": 0, "split": "def", "embeddings": "jkl", "graphveil": "0.1.0"},
         "secret": "labels",
         "verdict": "leaks",
         "reasons": [{"sentence": "MLP, all: accuracy 40.0 [30.0, 50.0] is above its reference, 30.0", "size": 0.2}],
         "chance": 0.3,
         "strongest": READ | {"attack": "MLP, all", "metric": "accuracy", "upper": 0.55},
+        "higher": "a tree has a higher accuracy, 41.0 [31.0, 51.0]; the headline is chosen without the test part",
         "scale": {"reference": 0.3, "compared_with": "chance level", "unprotected": 0.8, "size": 0.2}
         | {"ci": [0.0, 0.4], "certified": 0.5},
         "utility": {"name": "links", "value": 0.8, "chance": 0.5, "unprotected": 0.9},
@@ -253,6 +255,10 @@ def tune() -> dict[str, Any]:
     }
 
 
+def limits() -> dict[str, Any]:
+    return {"schema": "graphveil/limits/1", "max_leak": {"labels": 0.322}, "min_utility": None}
+
+
 def nested(content: dict[str, Any]) -> dict[str, Any]:
     """A file within a printed result."""
     return {key: value for key, value in content.items() if key != "schema"}
@@ -303,6 +309,7 @@ FILES: dict[type[File], dict[str, Any]] = {
     TableRecord: table(),
     LedgerRecord: ledger(),
     TuneRecord: tune(),
+    LimitsRecord: limits(),
     **printed(),
 }
 """A file of every record; a new record belongs here, and the tests take it up."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphveil.formats.experiment import ExperimentRecord, TableRecord
+from graphveil.formats.experiment import ExperimentRecord, TableRecord, front
 from graphveil.formats.store import parse
 from tests.formats import made
 
@@ -31,3 +31,9 @@ def test_columns_of_different_lengths_are_refused() -> None:
         parse(content, ExperimentRecord)
     with pytest.raises(ValueError, match=r"^not every row has 2 texts, one for each column$"):
         parse(made.table() | {"rows": [["cora"]]}, TableRecord)
+
+
+def test_the_front_holds_what_nothing_beats() -> None:
+    points = [(0.3, 0.6), (0.5, 0.9), (0.5, 0.8), (0.4, 0.5), (0.7, 0.9), (0.3, 0.6)]
+    assert front(points) == [(0.3, 0.6), (0.5, 0.9)]
+    assert front([]) == []

@@ -149,7 +149,7 @@ OPTIONAL |= {"limit", "class_matched", "true_classes", "over_true_classes"}
 FREE = {"recipe", "features", "encoding", "cell", "selection"}
 """Objects whose keys are defined elsewhere."""
 BY_NAME = {"versions", "unknown", "certificates", "controls", "classes", "metrics", "attacks", "secrets"}
-BY_NAME |= {"certificate_on_test", "audits", "files", "together", "experiments", "targets", "columns"}
+BY_NAME |= {"certificate_on_test", "audits", "files", "together", "experiments", "targets", "columns", "max_leak"}
 """Objects with names as keys."""
 
 

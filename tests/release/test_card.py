@@ -178,6 +178,17 @@ def test_the_size_of_the_leak_is_on_the_card(unprotected: float | None, end: str
     assert "% %" not in text
 
 
+def test_a_higher_value_than_the_strongest_attack_is_explained_on_the_card(run: Path) -> None:
+    why = "a_tree has a higher accuracy, 41.0 [31.0, 51.0]; the headline is chosen without the test part"
+    for higher, said in (
+        (why, f" Highest value: {escaped(why)}. The utility is "),
+        (None, "called a trace. The utility"),
+    ):
+        change(run / "audit.json", higher=higher)
+        text = card(gather(run, Limits()), ["npy"], pseudonymous=False)
+        assert said in next(line for line in text.splitlines() if line.startswith("The strongest attack is"))
+
+
 def test_each_metric_has_its_own_chance_level(evidence: Evidence, run: Path) -> None:
     lines = card(evidence, ["npy"], pseudonymous=False).splitlines()
     balanced = json.loads((run / "audit.json").read_text())["balanced"]

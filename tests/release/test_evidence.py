@@ -9,7 +9,9 @@ import pytest
 from tools.links import ROOT
 
 from graphveil.errors import GraphveilError
+from graphveil.formats.limits import LimitsRecord
 from graphveil.release import release
+from graphveil.runs.folder import RunFolder
 from tests.release.made import CODES, best_accuracy, change, limits, tribes
 from tests.release.test_export import LEAKS
 
@@ -34,8 +36,20 @@ RULE: dict[str, list[dict[str, Any] | str]] = {
     "says *leaks*": [{"verdict": "leaks"}],
     "says *traces*": [{"verdict": "traces"}],
     "says *protected*": [{"verdict": "protected"}],
+    "says *traces* or *protected*, and is above the search's limit": [
+        {"verdict": "traces", "search": {"tribe": 0.45}},
+        {"verdict": "protected", "search": {"tribe": 0.45}},
+    ],
+    "is within the search's limit, and would be exported within `--max-leak`": [
+        {"verdict": "flagged", "flags": [FEW, NO_ENCODER], "search": {"tribe": 0.8}},
+        {"verdict": "unprotected", "search": {"tribe": 0.8}},
+        {"verdict": "leaks", "search": {"tribe": 0.8}},
+        {"verdict": "traces", "search": {"tribe": 0.8}},
+        {"verdict": "protected", "search": {"tribe": 0.8}},
+    ],
+    "belongs to a search whose limits cannot be read": [{"verdict": "protected", "search": "damaged"}],
 }
-"""The rows of the rule, each with audits of its kind."""
+"""The rows of the rule, each with audits of its kind; "search" is the limit of the search."""
 
 
 def stated_rule() -> dict[str, list[str]]:
@@ -65,7 +79,11 @@ def test_a_row_of_the_rule(
     if isinstance(audit, str):
         file.unlink()
     else:
-        change(file, **audit)
+        change(file, **{name: value for name, value in audit.items() if name != "search"})
+        if isinstance(of_search := audit.get("search"), dict):
+            RunFolder(coded).write_limits(LimitsRecord(of_search, None))
+        elif of_search is not None:
+            (coded / "limits.json").write_text(of_search)
     for number, (outcome, words) in enumerate(zip(stated_rule()[row], ([], ["0.8"], ["0.45"]), strict=True)):
         out = tmp_path / f"release-{number}"
         if outcome == "exported":
@@ -148,3 +166,24 @@ def test_an_invalid_certificate_is_an_objection(spoilt: dict[str, Any], coded: P
     change(coded / "audit.json", certificate=spoilt)
     with pytest.raises(GraphveilError, match=r"the audit of 'tribe' cannot be read \(certificate"):
         release(coded, tmp_path / "out", max_leak=limits("0.9"))
+
+
+def test_the_limit_of_the_search_is_on_the_card(coded: Path, tmp_path: Path) -> None:
+    RunFolder(coded).write_limits(LimitsRecord({"tribe": 0.8}, None))
+    text = (release(coded, tmp_path / "one").folder / "CARD.md").read_text()
+    assert "\nLimit of the search that chose the run: 0.8, for the accuracy and the balanced accuracy that" in text
+    text = (release(coded, tmp_path / "two", max_leak=limits("0.9")).folder / "CARD.md").read_text()
+    assert "\nLimit set with `--max-leak`, in place of the search's limit of 0.8: 0.9, for the accuracy and" in text
+    RunFolder(coded).write_limits(LimitsRecord({"tribe": 0.5}, 0.99))
+    with pytest.raises(GraphveilError, match=r"allows an accuracy of 0\.\d+, above the search's limit of 0\.5;"):
+        release(coded, tmp_path / "three")
+
+
+def test_limits_that_cannot_be_read_are_an_objection_on_the_card(coded: Path, tmp_path: Path) -> None:
+    RunFolder(coded).write_limits(LimitsRecord({"tribe": 0.2}, None))
+    file = coded / "limits.json"
+    file.write_text(file.read_text().replace("0.2", "0.9"))
+    with pytest.raises(GraphveilError, match=r"limits of the search cannot be read .limits\.json: it was changed"):
+        release(coded, tmp_path / "out", max_leak=limits("0.9"))
+    text = (release(coded, tmp_path / "out", force=True).folder / "CARD.md").read_text()
+    assert "- Objection: the limits of the search cannot be read (limits.json: it was changed after it was" in text

@@ -158,13 +158,14 @@ def audit() -> dict[str, Any]:
     ensemble = _attack("ensemble", 0.331)
     found = [_attack(name, 0.15 + 0.05 * i) for i, name in enumerate(names)]
     return {
-        "schema": "graphveil/audit/8",
+        "schema": "graphveil/audit/9",
         "origin": {"panel": "full", "seed": 0, "split": "def", "embeddings": "abc", "graphveil": "0.1.0"},
         "secret": "labels",
         "verdict": "leaks",
         "reasons": [{"sentence": "ensemble: accuracy 33.1 [30.3, 36.1] is above its reference, 30.2", "size": 0.12}],
         "chance": 0.302,
         "strongest": {name: ensemble[name] for name in ("attack", "metric", "value", "ci")} | {"upper": 0.371},
+        "higher": "MLP, all has a higher accuracy, 35.0 [32.0, 38.0]; the headline is chosen without the test part",
         "scale": {"reference": 0.302, "compared_with": "chance level", "unprotected": 0.86, "size": 0.052}
         | {"ci": [0.002, 0.106], "certified": 0.21},
         "utility": {"name": "links", "value": 0.824, "chance": 0.5, "unprotected": 0.929},

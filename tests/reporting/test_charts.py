@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from graphveil.reporting import report
-from graphveil.reporting.charts import front
 from tests.reporting import made
 from tests.reporting.conftest import Show, parse
 
@@ -47,9 +46,3 @@ def test_a_class_without_a_name(show: Show) -> None:
     content = made.audit()
     content["map"] |= {"names": ["only one"], "class": [0, 5, *content["map"]["class"][2:]]}
     assert "class 5" in show(content).text
-
-
-def test_the_front_holds_what_nothing_beats() -> None:
-    points = [(0.3, 0.6), (0.5, 0.9), (0.5, 0.8), (0.4, 0.5), (0.7, 0.9), (0.3, 0.6)]
-    assert front(points) == [(0.3, 0.6), (0.5, 0.9)]
-    assert front([]) == []

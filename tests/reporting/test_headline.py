@@ -62,5 +62,7 @@ def test_the_first_screen_has_the_bars_the_certificate_and_the_terms(show: Show)
     assert [one.text for one in legend.all("strong")] == ["30.2 %", "33.1 [30.3, 36.1] %", "≤ 60.0 %", "86.0 %"]
     assert f"Certificate: {made.certificate().sentence}" in answer.text
     assert MEANING["leaks"] in answer.text
+    assert f"Highest value: {made.audit()['higher']}." in answer.text
+    assert "Highest value" not in show(made.audit() | {"higher": None}).text
     assert table(answer, "Reasons for the verdict").cells()[0][1] == "12.0 %"
     assert {"chance level", "certificate", "strongest attack"} <= {row[0] for row in table(answer, "Terms").cells()}

@@ -28,8 +28,8 @@ def change_chance(value: str) -> Callable[[str], str]:
         (lambda _: "[]", "expected an object, got a list"),
         (lambda _: "[" * 100_000, "it is nested too deeply"),
         (
-            lambda text: text.replace("audit/8", "audit/7"),
-            "its schema is 'graphveil/audit/7', expected 'graphveil/audit/8'",
+            lambda text: text.replace("audit/9", "audit/8"),
+            "its schema is 'graphveil/audit/8', expected 'graphveil/audit/9'",
         ),
         (change_chance('"much"'), "chance: expected a number, got a text"),
         (change_chance("30.2"), "chance: expected a number <= 1.000001"),

@@ -49,6 +49,10 @@ def test_a_limit_that_is_not_met_and_a_smallest_utility(tmp_path: Path) -> None:
     page = shown(made.search(tmp_path / "a", limit=0.3, met=False))
     assert page.all("h2")[0].text == "✗ limit not met"
     assert "is nearest to the limit, but above it" in page.text
+    said = "Audit of labels: leaks, above the limit of 30.0 %. Attacks on the embeddings alone reach at most 60.0 %."
+    assert said in page.text
+    assert "Attackers learn part of labels" in page.text, "the leak is stated too"
+    assert "leaks, above the limit of 30.0 %: A limit was stated for the search that chose this run." in page.text
     page = shown(made.search(tmp_path / "b", limit=1.0, min_utility=0.75))
     assert page.all("h2")[0].text == "✓ utility reached"
     assert "has the least leak of those with a utility of at least 75.0 %" in page.text

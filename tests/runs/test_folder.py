@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 import graphveil as gv
 from graphveil.errors import GraphveilError
+from graphveil.formats.limits import LimitsRecord
 from graphveil.runs.folder import RunFolder, embeddings_digest, ids_digest
 from graphveil.runs.protect import protect
 
@@ -105,3 +106,22 @@ def test_an_unfinished_run_needs_resume(tmp_path: Path) -> None:
     with pytest.raises(GraphveilError, match="add --resume"):
         folder.check_startable(resume=False)
     folder.check_startable(resume=True)
+
+
+def test_limits_are_read_as_they_were_written_and_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    folder, file = RunFolder(tmp_path), tmp_path / "limits.json"
+    assert folder.limits() is None
+    limits = LimitsRecord({"labels": 0.322}, None)
+    folder.write_limits(limits)
+    assert folder.limits() == limits
+    for text, why in (
+        (file.read_text().replace("0.322", "0.9"), "it was changed after it was written"),
+        (file.read_text()[:40], "Unterminated string"),
+        ("{}", "it has no schema"),
+    ):
+        file.write_text(text)
+        with pytest.raises(
+            GraphveilError, match=f"the limits of the search cannot be read .limits.json: {why}"
+        ) as error:
+            folder.limits()
+        assert str(tmp_path) not in str(error.value), "the card of a release may quote it"

@@ -87,6 +87,15 @@ class Audit:
         """The attack on z alone with the best validation value; its test value is the headline."""
         return strongest(self.on_z_alone)
 
+    @property
+    def higher(self) -> str | None:
+        """Why an attack on z alone with a higher test value is not the strongest one; None without such an attack."""
+        best = max(self.on_z_alone, key=lambda finding: finding.headline.value)
+        if best.headline.value <= self.strongest.headline.value:
+            return None
+        value = f"{best.attack} has a higher {self.secret.target.metric_name}, {best.headline}"
+        return f"{value}; the headline is chosen without the test part, since the best of many test values is too high"
+
     @cached_property
     def upper(self) -> float:
         """The upper bound over all attacks on z alone, with 97.5 % confidence; a limit is compared with it."""
@@ -298,6 +307,7 @@ class Audit:
             reasons=self.reasons,
             chance=self.secret.chance,
             strongest=formats.Strongest(value=value, ci=ci, attack=best.attack, metric=best.metric, upper=self.upper),
+            higher=self.higher,
             scale=self.scale,
             utility=None
             if utility is None

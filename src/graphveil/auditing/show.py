@@ -26,12 +26,17 @@ CERTIFICATE_ROWS = (
 """The rows of a certificate that are shown."""
 
 
-def shown(audit: Audit) -> Group:
-    """An audit as a renderable for a rich console."""
+def shown(audit: Audit, verdict: str | None = None) -> Group:
+    """An audit as a renderable for a rich console.
+
+    Args:
+        audit: the audit.
+        verdict: what the title says; None for the verdict of the audit.
+    """
     summary = Table.grid(padding=(0, 2))
     for name, value in rows(audit):
         summary.add_row(Text(f"  {name}"), Text(value))
-    title = Text(f"Audit of {audit.secret.name}: {audit.verdict}", style="bold")
+    title = Text(f"Audit of {audit.secret.name}: {verdict or audit.verdict}", style="bold")
     return Group(title, summary, table(audit), *([group_table(audit)] if audit.groups else []))
 
 
@@ -53,8 +58,10 @@ def rows(audit: Audit) -> list[tuple[str, str]]:
         ("size of the leak", _size(audit)),
         ("upper bound over all attacks", f"{100 * audit.upper:.1f} (attacks on z alone, 97.5 % confidence)"),
     ]
-    lines += _utility(audit) + _higher(audit) + _worst_group(audit)
-    lines += _certificate(audit)
+    lines += _utility(audit)
+    if audit.higher is not None:
+        lines.append(("highest value", audit.higher))
+    lines += _worst_group(audit) + _certificate(audit)
     if audit.most_balanced is not None:
         name, balanced = audit.most_balanced.attack, audit.most_balanced.balanced
         lines.append(("balanced accuracy", f"{name}: {balanced}, chance {100 * audit.balanced_chance:.1f}"))
@@ -157,15 +164,6 @@ def _utility(audit: Audit) -> list[tuple[str, str]]:
     before = "" if utility.unprotected is None else f"unprotected {100 * utility.unprotected:.1f}, "
     value = f"{metric} {100 * utility.value:.1f} ({before}chance {100 * utility.chance:.1f})"
     return [("utility", f"{utility.name}: {value}")]
-
-
-def _higher(audit: Audit) -> list[tuple[str, str]]:
-    """Why a higher value in the table is not the headline."""
-    best = max(audit.on_z_alone, key=lambda finding: finding.headline.value)
-    if best.headline.value <= audit.strongest.headline.value:
-        return []
-    why = "the headline is chosen without the test part, since the best of many test values is too high"
-    return [("highest value", f"{best.attack}: {best.headline}; {why}")]
 
 
 def _worst_group(audit: Audit) -> list[tuple[str, str]]:

@@ -149,6 +149,8 @@ def sweep(
     Each training and its audits are one cell, saved in one file. After an interruption, the same command runs only the
     missing cells.
 
+    The embeddings at the trade-offs on the front are kept in OUT/front, one Parquet table for each seed.
+
     Several secrets are hidden at once. Each of them has its own audit, table and curves.
 
     The page report.html shows secrets of test nodes: share it only with people who may see them.

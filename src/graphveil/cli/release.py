@@ -70,6 +70,8 @@ def export(
 
     With --max-leak, a run with the verdict "leaks" or "unprotected" is exported if it is within the limit.
 
+    A run that `tune` chose has the limit of the search, unless --max-leak states another one.
+
     A release of codes is recorded in releases.json in the folder of the run.
     """
     from graphveil.release import Limits, release

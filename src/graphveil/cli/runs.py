@@ -20,8 +20,10 @@ from graphveil.cli.shared import (
     SecretNames,
     UtilityName,
     caution,
+    missed_limits,
     print_audits,
     scores_table,
+    show_audit,
     show_certificates,
     warn_if_utility_is_lost,
 )
@@ -287,8 +289,9 @@ def audit(
                 embeddings, grouped, parts, secret[0], seed or 0, file, panel, effort, by or ()
             )
             audits = {file: result}
+    missed = {} if run is None else missed_limits(run, audits.values())
     for file, result in audits.items():
-        console.print(result)
+        show_audit(result, missed)
         console.print(f"written to {file}", highlight=False, soft_wrap=True, markup=False)
     if run is not None:
         track(mlflow, run)

@@ -11,7 +11,7 @@ from graphveil.cli.console import console
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from graphveil.auditing import Utility
+    from graphveil.auditing import Audit, Utility
     from graphveil.codes import Certificate
     from graphveil.formats.audit import AuditRecord
     from graphveil.training.score import Score
@@ -46,6 +46,21 @@ def report_results(source: Path, out: Path) -> None:
     with console.status("Writing the report ..."):
         write_report(source, out)
     console.print(f"report written to {out}", highlight=False, soft_wrap=True)
+
+
+def show_audit(audit: "Audit", missed: "Mapping[str, str]") -> None:
+    """Print an audit; the title is that of a missed limit, if there is one for its secret."""
+    from graphveil.auditing.show import shown
+
+    console.print(shown(audit, missed.get(audit.secret.name)))
+
+
+def missed_limits(folder: Path, audits: "Iterable[Audit]") -> "dict[str, str]":
+    """What to call audits of a run in place of their verdicts, by secret, if a limit of its search is missed."""
+    from graphveil.runs.folder import RunFolder
+
+    limits = RunFolder(folder).limits()
+    return {} if limits is None else limits.missed([audit.record() for audit in audits])
 
 
 def print_audits(files: "Iterable[Path]") -> None:

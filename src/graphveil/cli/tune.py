@@ -11,7 +11,17 @@ from graphveil.cli.console import console, exit_on_interrupt, fail
 from graphveil.cli.experiments import Jobs, Ray, Rounds
 from graphveil.cli.graph_options import takes_graph
 from graphveil.cli.opening import open_and_show
-from graphveil.cli.shared import Device, GraphName, SecretNames, Split, UtilityName, report_results, show_table
+from graphveil.cli.shared import (
+    Device,
+    GraphName,
+    SecretNames,
+    Split,
+    UtilityName,
+    missed_limits,
+    report_results,
+    show_audit,
+    show_table,
+)
 from graphveil.cli.verbs import app, examples
 
 if TYPE_CHECKING:
@@ -61,7 +71,8 @@ def tune(
     """Find the most useful embedding that leaks at most as much as you accept, and audit it.
 
     Trains codes with several encoders, trade-offs and seeds, and chooses on the validation part. The test part is used
-    for the audit of the chosen run only, which is an ordinary run folder: OUT/chosen.
+    for the audit of the chosen run only, which is an ordinary run folder: OUT/chosen. It keeps the limit, and `export`
+    applies it.
 
     Writes tune.json and report.html, which has a slider over the candidates that no other one beats in both utility and
     leak. Both files contain the number of nodes with each class and code: share them only with people who may see the
@@ -116,5 +127,6 @@ def _show(result: "Tuned", title: str, utility: str) -> None:
         for number, point in enumerate(result.points)
     ]
     show_table(f"{title}: candidates on the validation part, in percent", heads, rows)
+    missed = missed_limits(result.folder, result.audits.values())
     for audit in result.audits.values():
-        console.print(audit)
+        show_audit(audit, missed)

@@ -12,7 +12,6 @@ from torch_geometric.data import Data
 from graphveil.auditing.certify import certificate_of, row_codes
 from graphveil.auditing.map import count_codes, count_pairs
 from graphveil.auditing.metrics import Integers
-from graphveil.codes import Certificate, LinkCertificate
 from graphveil.data import UNKNOWN, Split, check_targets, digest, node_classes
 from graphveil.data.datasets.catalog import default_split, open_graph
 from graphveil.data.origin import ReadOptions, class_names, node_ids
@@ -225,7 +224,8 @@ def _measured(veil: Veil, candidate: Candidate, graph: Data, split: Split, z: An
     leaks, codes = {}, {}
     for secret in veil.secrets:
         if Target.of(secret).is_links:
-            leaks[secret] = largest(certificate_of(z, seen, inner, secret, matched_by), CHANCE_AUC)
+            certificate = certificate_of(z, seen, inner, secret, matched_by)
+            leaks[secret] = CHANCE_AUC if certificate is None else certificate.bound
         else:
             y = node_classes(seen, secret).numpy()
             leaks[secret] = forecast(row_codes(z), y, _chance(seen, secret), candidate.seed)
@@ -241,15 +241,6 @@ def _counted(graph: Data, split: Split, secret: str, codes: Integers) -> CodeCou
         return count_pairs(codes, pairs, y)
     y = node_classes(graph, secret).numpy()
     return count_codes(codes, y, class_names(graph, secret, int(y.max()) + 1))
-
-
-def largest(certificate: Certificate | None, otherwise: float) -> float:
-    """The largest value that a limit applies to; `otherwise` for embeddings without a certificate."""
-    if certificate is None:
-        return otherwise
-    if isinstance(certificate, LinkCertificate):
-        return max(certificate.auc, certificate.class_matched_auc or 0.0)
-    return max(certificate.accuracy, certificate.balanced_accuracy)
 
 
 def opened(task: Task) -> tuple[Data, Split]:
@@ -283,4 +274,4 @@ def _chance(graph: Data, secret: str) -> float:
         return CHANCE_AUC
     classes = node_classes(graph, secret)
     counts = classes[classes != UNKNOWN].bincount()
-    return float(counts.max() / counts.sum())
+    return int(counts.max()) / int(counts.sum())  # a quotient of tensors has only 7 digits, and a limit is exact

@@ -11,12 +11,14 @@ from graphveil.experiments import workers
 from graphveil.experiments.cell_embeddings import keep, read_kept, train
 from graphveil.experiments.cells import Cell, finish, read_result
 from graphveil.experiments.cluster import check_address
+from graphveil.experiments.front import write_front
 from graphveil.experiments.peers import PEERS
 from graphveil.experiments.render import comma_separated, latex, markdown
 from graphveil.experiments.result_file import experiment_record
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Row, row
 from graphveil.files import check_output_folder, hold_lock, write_text
+from graphveil.formats.experiment import SWEEP
 from graphveil.formats.store import write
 from graphveil.training.inputs import pick_device
 
@@ -60,6 +62,8 @@ def run_experiments(
     ray: str | None = None,
 ) -> tuple[dict[str, list[Row]], list[tuple[Cell, str]]]:
     """Run the missing cells of experiments, and write their tables as Markdown, CSV and LaTeX.
+
+    The embeddings of the cells on the front of a sweep are written too, as Parquet tables in `out / "front"`.
 
     A peer whose optional package is not installed is skipped, unless its results exist. If the selection sets the
     number of rounds, the results are not compared with the paper.
@@ -128,6 +132,8 @@ def _write_tables(
     own = {cell for group in groups.values() for cell in group}
     faults = [(cell, fault) for cell, fault in failed if cell in own]
     write(out / f"{name}.json", experiment_record(name, experiment, rows, results, faults, asdict(selection)))
+    if name == SWEEP:
+        write_front(rows, [groups[key] for key, _ in keys], out)
     return rows
 
 

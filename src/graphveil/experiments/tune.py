@@ -16,7 +16,6 @@ The choice sees nothing of the test part (`graphveil.experiments.validation`). T
 full.
 """
 
-import math
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -25,13 +24,16 @@ from functools import partial
 from pathlib import Path
 
 from joblib import Parallel, delayed
+from msgspec import structs
 
 from graphveil.auditing import Audit, Effort
-from graphveil.auditing.flags import TOO_FEW
+from graphveil.auditing.flags import OVERRULED
 from graphveil.errors import GraphveilError
-from graphveil.experiments.candidates import Candidate, Point, Search, Task, largest, limits_of, run_candidate
+from graphveil.experiments.candidates import Candidate, Point, Search, Task, limits_of, run_candidate
 from graphveil.experiments.cluster import Cluster, check_address
 from graphveil.files import check_output_folder, hold_lock
+from graphveil.formats.audit import AuditRecord
+from graphveil.formats.limits import HIDDEN, LimitsRecord
 from graphveil.formats.store import write
 from graphveil.formats.tune import CandidateRecord, PointRecord, SecretLimit, TuneRecord
 from graphveil.runs.audit import audit_run
@@ -167,27 +169,28 @@ def judge(task: Task, out: Path, points: Sequence[Point], effort: Effort | None 
     """
     folder, (limits, chance) = out / CHOSEN, limits_of(task)
     with _lock(out):
-        _copy_chosen(out / CANDIDATES / str(points[0].candidate), folder)
+        record = _record(task, points, limits, chance, met=False)  # until it is audited
+        _copy_chosen(out / CANDIDATES / str(points[0].candidate), folder, record.limits)
         audits = {one.secret.name: one for one in audit_run(folder, effort=effort, resume=True).values()}
-        leaks = {secret: largest(one.certificate, one.upper) for secret, one in audits.items()}
-        score = RunFolder(folder).record().scores.utility or 0.0
-        met = all(leaks[secret] <= limits[secret] for secret in task.secrets)
-        met = met and (task.min_utility is None or score >= task.min_utility)
-        write(out / FILE, _record(task, points, limits, chance, met))
-    flags = sorted({flag.name for one in audits.values() for flag in one.flags} - {TOO_FEW})
+        found = [one.record() for one in audits.values()]
+        met = not record.limits.missed(found)
+        write(out / FILE, structs.replace(record, met=met))
+    leaks = {one.secret: one.bound for one in found}
+    score = RunFolder(folder).record().scores.utility or 0.0
     sentence = _recommendation(task, score, leaks, limits, met)
     if met:
-        sentence += f" {_next_step(folder, limits, flags)}"
+        sentence += f" {_next_step(folder, found, record.limits)}"
     return Tuned(points, limits, folder, audits, met, sentence)
 
 
-def _copy_chosen(candidate: Path, folder: Path) -> None:
-    """Copy a candidate, unless the folder holds it already.
+def _copy_chosen(candidate: Path, folder: Path, limits: LimitsRecord) -> None:
+    """Copy a candidate, unless the folder holds it already, and keep the limits of this search with it.
 
     `run.json` is removed first and copied last, so that a folder with it is complete.
     """
     record = folder / RECORD
     if record.is_file() and RunFolder(folder).record_digest == RunFolder(candidate).record_digest:
+        RunFolder(folder).write_limits(limits)
         return
     if RunFolder(folder).has_releases:
         raise GraphveilError(
@@ -197,6 +200,7 @@ def _copy_chosen(candidate: Path, folder: Path) -> None:
     record.unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(candidate, folder, ignore=shutil.ignore_patterns(".lock", RECORD))
+    RunFolder(folder).write_limits(limits)
     shutil.copy2(candidate / RECORD, record)
 
 
@@ -294,12 +298,19 @@ def _record(
     )
 
 
-def _next_step(folder: Path, limits: Mapping[str, float], flags: Sequence[str]) -> str:
-    """How to release a run that is within its limits, or why it cannot be released."""
+def _next_step(folder: Path, audits: Sequence[AuditRecord], limits: LimitsRecord) -> str:
+    """How to release a run that is within its limits, or why export refuses it."""
+    limited = limits.max_leak
+    flags = {
+        flag.name for one in audits for flag in one.flags if one.secret not in limited or flag.name not in OVERRULED
+    }
     if flags:
-        return f"But its audit is flagged ({', '.join(flags)}), so export refuses it."
-    stated = [f" --max-leak {name}={math.ceil(1e4 * limit) / 1e4:g}" for name, limit in limits.items() if limit < 1]
-    return f"To release it: graphveil export {folder}{''.join(stated)} --out release"
+        without = " without --max-leak" if flags <= {*OVERRULED} else ""
+        return f"But its audit is flagged ({', '.join(sorted(flags))}), so export refuses it{without}."
+    for one in audits:
+        if one.secret not in limited and one.verdict not in HIDDEN:
+            return f"But the verdict for {one.secret} is {one.verdict}, so export refuses it without --max-leak."
+    return f"To release it: graphveil export {folder} --out release"
 
 
 def _recommendation(

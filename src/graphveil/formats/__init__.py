@@ -4,6 +4,7 @@
 |---|---|
 | `run.json` | `run.RunRecord`, and `run.VeilRecord` for a `Veil` that was saved alone |
 | `audit.json` | `audit.AuditRecord` |
+| `limits.json` | `limits.LimitsRecord` |
 | `cells/*.json` of an experiment | `experiment.CellRecord` |
 | `table2.json`, `figure2.json`, `sweep.json`, ... | `experiment.ExperimentRecord` |
 | `table1.json` | `experiment.TableRecord` |

@@ -7,7 +7,7 @@ from msgspec import field
 
 from graphveil.formats.certificate import Certificate
 from graphveil.formats.interval import Interval, ShareInterval
-from graphveil.formats.record import Count, File, Number, Record, Share
+from graphveil.formats.record import Count, File, Number, Record, Share, Text
 from graphveil.target import Metric
 
 Verdict = Literal["protected", "traces", "leaks", "unprotected", "flagged"]
@@ -276,6 +276,8 @@ class AuditRecord(File, frozen=True, kw_only=True):
     Args:
         reasons: what is significantly above its reference; empty for the verdict *protected*.
         chance: the chance level.
+        higher: why an attack with a higher test value is not the strongest one, in a sentence; None without such an
+            attack.
         utility: how useful the embeddings are; None if it was not given.
         certificate_on_test: the largest values that codes allow on the test part, by metric.
         controls: the attacks on each control, the strongest first.
@@ -284,7 +286,7 @@ class AuditRecord(File, frozen=True, kw_only=True):
         answers_sha256: SHA-256 of the file with the answers of all attacks; None if it was not written.
     """
 
-    SCHEMA: ClassVar[str] = "graphveil/audit/8"
+    SCHEMA: ClassVar[str] = "graphveil/audit/9"
 
     origin: Origin
     secret: str
@@ -292,6 +294,7 @@ class AuditRecord(File, frozen=True, kw_only=True):
     reasons: tuple[Reason, ...]
     chance: Share
     strongest: Strongest
+    higher: Text | None
     scale: Scale
     utility: UtilityValue | None
     worst_group: Group | None
@@ -315,6 +318,18 @@ class AuditRecord(File, frozen=True, kw_only=True):
     test_examples: Count
     map: Map | None
     answers_sha256: str | None = None
+
+    @property
+    def bound(self) -> float:
+        """The highest of the values that a limit is compared with.
+
+        They are those of the certificate. Without one, they are the upper bound over all attacks, and the upper limit
+        of the interval of the second metric.
+        """
+        if self.certificate is not None:
+            return self.certificate.bound
+        second = [one.high for one in (self.balanced, self.class_matched) if one is not None]
+        return max(self.strongest.upper, self.strongest.high, *second)
 
     @property
     def sampling(self) -> str:

@@ -130,6 +130,11 @@ class ClassCertificate(Record, frozen=True, kw_only=True, tag_field="kind", tag=
     rows: tuple[Pair, ...]
     not_covered: tuple[Pair, ...]
 
+    @property
+    def bound(self) -> float:
+        """The higher of the values that a limit is compared with."""
+        return max(self.accuracy, self.balanced_accuracy)
+
 
 class LinkCertificate(Record, frozen=True, kw_only=True, tag_field="kind", tag="links"):
     """What the codes of a release can reveal about its links.
@@ -171,6 +176,11 @@ class LinkCertificate(Record, frozen=True, kw_only=True, tag_field="kind", tag="
     sentence: Text
     rows: tuple[Pair, ...]
     not_covered: tuple[Pair, ...]
+
+    @property
+    def bound(self) -> float:
+        """The higher of the values that a limit is compared with."""
+        return max(self.auc, self.class_matched_auc or 0.0)
 
 
 Certificate = ClassCertificate | LinkCertificate

@@ -1,6 +1,6 @@
 """The files of experiments: one cell, the results of a table or a figure, and Table 1."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from graphveil.formats.audit import Map
@@ -239,6 +239,15 @@ def own_attacks(trainings: Iterable[tuple[str, str]]) -> OwnAttacks:
     )
     attacks, probes = ([one[place] for one in names] for place in (0, 1))
     return OwnAttacks(" or ".join(dict.fromkeys(attacks)), " or ".join(dict.fromkeys(probes)))
+
+
+def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The Pareto front of points (leak, utility), in order of the leak."""
+    best: list[tuple[float, float]] = []
+    for leak, utility in sorted(set(points), key=lambda point: (point[0], -point[1])):
+        if not best or utility > best[-1][1]:
+            best.append((leak, utility))
+    return best
 
 
 class Hidden(Record, frozen=True):

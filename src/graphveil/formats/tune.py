@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from graphveil.formats.audit import CodeCounts
+from graphveil.formats.limits import LimitsRecord
 from graphveil.formats.record import File, Record, Share
 
 
@@ -63,3 +64,8 @@ class TuneRecord(File, frozen=True, kw_only=True):
     points: tuple[PointRecord, ...]
     chosen: str
     met: bool
+
+    @property
+    def limits(self) -> LimitsRecord:
+        """The limits that were stated; a limit of 1 is none."""
+        return LimitsRecord({one.secret: one.limit for one in self.secrets if one.limit < 1}, self.min_utility)

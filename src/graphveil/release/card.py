@@ -18,7 +18,7 @@ from graphveil.codes import NOT_COVERED
 from graphveil.codes.words import at_most
 from graphveil.formats import Interval
 from graphveil.release.certified import Certified
-from graphveil.release.evidence import Evidence
+from graphveil.release.evidence import Evidence, Limits
 from graphveil.target import METRIC_NAMES, Target
 
 LONGEST = 1000
@@ -70,7 +70,7 @@ def card(evidence: Evidence, formats: Sequence[str], pseudonymous: bool) -> str:
     return _template().render(
         **facts,
         audits=evidence.audits,
-        limits={secret: evidence.limits.limit(secret) for secret in evidence.audits},
+        limits={secret: _limit(evidence.limits, secret) for secret in evidence.audits},
         objections=evidence.objections,
         codes=None if evidence.codes is None else len(np.unique(evidence.codes.codes)),
         certificates=_certificates(evidence),
@@ -79,6 +79,15 @@ def card(evidence: Evidence, formats: Sequence[str], pseudonymous: bool) -> str:
         formats=formats,
         pseudonymous=pseudonymous,
     )
+
+
+def _limit(limits: Limits, secret: str) -> Markdown | None:
+    """The limit that was applied to a secret, and who has stated it; None without one."""
+    stated, of_search = limits.stated(secret), limits.of_search.get(secret)
+    if stated is None:
+        return None if of_search is None else Markdown(f"Limit of the search that chose the run: {of_search:g}")
+    instead = "" if of_search is None else f", in place of the search's limit of {of_search:g}"
+    return Markdown(f"Limit set with `--max-leak`{instead}: {stated:g}")
 
 
 def _certificates(evidence: Evidence) -> dict[str, Certified]:

@@ -41,10 +41,12 @@ class Limits:
     Args:
         everywhere: the limit for every secret that is not in `of`.
         of: limits by the name of a secret.
+        of_search: the limits of the search that chose the run (`graphveil tune`), for secrets without another one.
     """
 
     everywhere: float | None = None
     of: Mapping[str, float] = field(default_factory=dict)
+    of_search: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def parsed(cls, words: Sequence[str]) -> "Limits":
@@ -68,7 +70,17 @@ class Limits:
 
     def limit(self, secret: str) -> float | None:
         """The limit for a secret, or None."""
+        stated = self.stated(secret)
+        return self.of_search.get(secret) if stated is None else stated
+
+    def stated(self, secret: str) -> float | None:
+        """The limit for a secret that `--max-leak` states, or None."""
         return self.of.get(secret, self.everywhere)
+
+    def words(self, secret: str) -> str:
+        """The limit for a secret as the end of a sentence."""
+        whose = "limit" if self.stated(secret) is not None else "search's limit"
+        return f"the {whose} of {self.limit(secret):g}"
 
 
 @dataclass(frozen=True)
@@ -132,6 +144,7 @@ class Audited:
         attack: the name of the strongest attack.
         metric: "accuracy" or "AUC".
         interval: the value of the strongest attack, and its 95 % interval.
+        higher: why an attack with a higher value is not the strongest one; None without such an attack.
         upper: the upper bound over all attacks.
         worst_group: the worst group; None if all groups have too few examples.
         scale: the size of the leak.
@@ -156,6 +169,7 @@ class Audited:
     attack: str
     metric: str
     interval: Interval
+    higher: str | None
     upper: float
     worst_group: WorstGroup | None
     scale: Scale
@@ -187,7 +201,7 @@ class Evidence:
         record: the content of run.json.
         embeddings: the rows and their ids.
         audits: the audits by secret; None for a secret without a readable audit.
-        limits: the leak to accept, as `--max-leak` states it.
+        limits: the leak to accept, as `--max-leak` or the search that chose the run states it.
         objections: the reasons against a release; with none the run is released.
         codes: the codes of the nodes; None for embeddings that are not codes.
         joint: what this release reveals together with earlier ones, None without earlier ones.
@@ -225,10 +239,15 @@ def gather(run: Path, limits: Limits, released_before: Sequence[Path] = (), root
     for name in limits.of:
         if name not in secrets:
             raise unknown("secret of --max-leak", name, secrets)
+    audits, objections = dict[str, Audited | None](), list[str]()
+    try:
+        if (of_search := folder.limits()) is not None:
+            limits = replace(limits, of_search=of_search.max_leak)
+    except GraphveilError as error:
+        objections.append(str(error).rstrip("."))
     embeddings = folder.embeddings()
     embeddings = replace(embeddings, signs=folder.link_signs(record.config, embeddings.z.shape[1]))
     sha = rows_digest(check_embeddings(embeddings.z, len(embeddings.z)))
-    audits, objections = dict[str, Audited | None](), list[str]()
     if record.ids_digest != ids_digest(embeddings.ids):
         objections.append("the ids in embeddings.parquet differ from those of the run, or are in another order")
     found = codes_of(embeddings.z)
@@ -248,9 +267,9 @@ def gather(run: Path, limits: Limits, released_before: Sequence[Path] = (), root
             objections.append(f"the audit of {secret!r} cannot be read ({reason(error)})")
         together = None if joint is None else joint.certificates.get(secret)
         if audit is not None:
-            objections += _against(audit, sha, record.split_digest, limits.limit(secret))
+            objections += _against(audit, sha, record.split_digest, limits)
         if joint is not None and joint.nodes:
-            objections += _against_both(secret, limits.limit(secret), together)
+            objections += _against_both(secret, limits, together)
     return Evidence(record, embeddings, audits, limits, objections, codes, joint)
 
 
@@ -273,6 +292,7 @@ def read_audit(file: Path, secret: str) -> Audited:
         attack=best.attack,
         metric=METRIC_NAMES[best.metric],
         interval=best,
+        higher=record.higher,
         upper=max(best.upper, best.high),
         worst_group=_worst_group(record),
         scale=record.scale,
@@ -329,21 +349,21 @@ def _earlier(run: Path, codes: NodeCodes | None, released_before: Sequence[Path]
     return list(found.values()), objections
 
 
-def _against(audit: Audited, embeddings: str, split: str, limit: float | None) -> list[str]:
+def _against(audit: Audited, embeddings: str, split: str, limits: Limits) -> list[str]:
     """The objections of one audit to a release.
 
     Args:
         audit: the audit of a secret.
         embeddings: the digest of the embeddings to release.
         split: the digest of the split of the run.
-        limit: the limit for the secret, or None.
+        limits: the limits for all secrets.
     """
-    found, name = [], repr(audit.secret)
+    found, name, limit = [], repr(audit.secret), limits.limit(audit.secret)
     if audit.embeddings != embeddings:
         found.append(f"the audit of {name} does not match these embeddings")
     if audit.split != split:
         found.append(f"the audit of {name} does not match this split")
-    beyond = [] if limit is None else _beyond(audit, limit)
+    beyond = [] if limit is None else _beyond(audit, limit, limits.words(audit.secret))
     overruled = limit is not None and not beyond
     flags = [f"{flag} ({sentence})" for flag, sentence in audit.flags if not (overruled and flag in OVERRULED)]
     if audit.panel != "full" and "not the full panel" not in [flag for flag, _ in audit.flags]:
@@ -357,21 +377,22 @@ def _against(audit: Audited, embeddings: str, split: str, limit: float | None) -
     return found
 
 
-def _against_both(secret: str, limit: float | None, joint: Certified | None) -> list[str]:
+def _against_both(secret: str, limits: Limits, joint: Certified | None) -> list[str]:
     """The objections to a release of nodes that have been released with other codes.
 
     An audit covers this release alone, so only a limit and the joint certificate can decide.
 
     Args:
         secret: the name of the secret.
-        limit: the limit for the secret, or None.
+        limits: the limits for all secrets.
         joint: the certificate of this release together with earlier ones, or None.
     """
     if joint is None:
         return [f"nothing limits what this release and earlier ones together reveal about {secret!r}"]
-    if limit is None:
+    if (limit := limits.limit(secret)) is None:
         return [f"other codes of these nodes have been released before, and {secret!r} has no limit (--max-leak)"]
-    return _joint_beyond(joint, limit)
+    name = f"the certificate of {secret!r} for this release and earlier ones together"
+    return [f"{name} allows {_exceeds(bound, limit, limits.words(secret))}" for bound in joint.above(limit)]
 
 
 def _reason(audit: Audited) -> str:
@@ -383,11 +404,11 @@ def _reason(audit: Audited) -> str:
     return f"the strongest attack ({audit.attack}) has an {audit.metric} of {100 * audit.interval.value:.1f} %{chance}"
 
 
-def _beyond(audit: Audited, limit: float) -> list[str]:
+def _beyond(audit: Audited, limit: float, words: str) -> list[str]:
     """An objection for each metric above the limit: by the certificate or, if there is none, by an upper bound."""
     if audit.certificate is not None:
         return [
-            f"the certificate of {audit.secret!r} allows {_exceeds(bound, limit)}"
+            f"the certificate of {audit.secret!r} allows {_exceeds(bound, limit, words)}"
             for bound in audit.certificate.above(limit)
         ]
     ends = [
@@ -406,21 +427,12 @@ def _beyond(audit: Audited, limit: float) -> list[str]:
         for one in audit.further
         if one.limited
     ]
-    return [
-        f"{what} of up to {_over(end, limit)} ({how}), above the limit of {limit:g}"
-        for what, end, how in ends
-        if end > limit
-    ]
+    return [f"{what} of up to {_over(end, limit)} ({how}), above {words}" for what, end, how in ends if end > limit]
 
 
-def _joint_beyond(joint: Certified, limit: float) -> list[str]:
-    name = f"the certificate of {joint.secret!r} for this release and earlier ones together"
-    return [f"{name} allows {_exceeds(bound, limit)}" for bound in joint.above(limit)]
-
-
-def _exceeds(bound: Bound, limit: float) -> str:
+def _exceeds(bound: Bound, limit: float, words: str) -> str:
     article = "an" if bound.name.startswith(("a", "A")) else "a"
-    return f"{article} {bound.name} of {_over(bound.value, limit)}, above the limit of {limit:g}"
+    return f"{article} {bound.name} of {_over(bound.value, limit)}, above {words}"
 
 
 def _over(value: float, limit: float) -> str:

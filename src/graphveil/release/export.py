@@ -69,7 +69,8 @@ def release(
         out: a folder that does not exist yet or is empty.
         formats: names of `FORMATS`; None for `codes` if the embeddings have few distinct rows, else `parquet`.
         key_file: a file with a key; ids are replaced by keyed pseudonyms, and rows are sorted by them.
-        max_leak: the attack accuracy or AUC to accept, for all secrets or for each.
+        max_leak: the attack accuracy or AUC to accept, for all secrets or for each; a secret without one has the limit
+            of the search that chose the run, if there is one.
         force: release in spite of objections; the card lists them.
         released_before: folders of other runs whose codes of the same nodes have been released. What all releases
             reveal together is computed, stated on the card and compared with the limit.
@@ -115,7 +116,8 @@ def export(
         formats: one or more names of `graphveil.release.writers.FORMATS`, such as "npy"; None for "codes"
             if the run has codes, else "parquet".
         pseudonyms: a file with a key; ids are replaced by keyed pseudonyms, and rows are sorted by them.
-        max_leak: the highest attack accuracy or AUC to accept, from 0 to 1, for all secrets or for each by its name.
+        max_leak: the highest attack accuracy or AUC to accept, from 0 to 1, for all secrets or for each by its name; a
+            secret without one has the limit of `graphveil.tune`, if that chose the run.
         force: export in spite of objections; the card lists them.
         released_before: folders of other runs whose codes of the same nodes have been released.
         root: the folder of the graph's raw files, which are read if there are earlier releases.

@@ -8,7 +8,7 @@ from itertools import chain, count
 from markupsafe import Markup
 
 from graphveil.formats import Interval
-from graphveil.formats.experiment import History, OwnAttacks, Row
+from graphveil.formats.experiment import History, OwnAttacks, Row, front
 from graphveil.reporting.parts import (
     Column,
     Figure,
@@ -169,15 +169,6 @@ def level_in_column(row: Row) -> str:
 def floor_legend(of_links: bool) -> tuple[Markup, str]:
     """The entry of the legend for what attacks reach without z."""
     return swatch(0, "floor"), floor_name(of_links) + (": best rule on pairs of true classes" if of_links else "")
-
-
-def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The Pareto front of points (leak, utility), in order of the leak."""
-    best: list[tuple[float, float]] = []
-    for leak, utility in sorted(set(points), key=lambda point: (point[0], -point[1])):
-        if not best or utility > best[-1][1]:
-            best.append((leak, utility))
-    return best
 
 
 def within(one: Interval) -> Interval:

@@ -7,8 +7,8 @@ without it, all of them follow each other.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphveil.formats.experiment import Certified, ExperimentRecord, Row
-from graphveil.reporting.charts import CHANCE, front, level, within
+from graphveil.formats.experiment import Certified, ExperimentRecord, Row, front
+from graphveil.reporting.charts import CHANCE, level, within
 from graphveil.reporting.maps import after, maps
 from graphveil.reporting.parts import (
     Column,

@@ -11,7 +11,7 @@ from graphveil.formats.certificate import Certificate, LinkCertificate
 from graphveil.formats.experiment import own_attacks
 from graphveil.reporting.attack_charts import attack_chart, group_chart
 from graphveil.reporting.charts import training_curves
-from graphveil.reporting.headline import TERMS, VERDICTS, headline, sentence
+from graphveil.reporting.headline import TERMS, VERDICTS, headline, missed_mark, sentence
 from graphveil.reporting.maps import Picture, after, maps
 from graphveil.reporting.parts import (
     MEASURES,
@@ -71,12 +71,14 @@ def run_page(run: Run) -> Page:
     metric = metric_name(scores.utility_metric or "metric unknown")
     facts = [("utility", f"{percent(scores.utility)} %", f"{metric} of {config.utility}")]
     summary, sections, answer = list[Part](), list[Section](), list[str]()
+    missed = {} if run.limits is None else run.limits.missed(audits)
     for audit in audits:
         about = f" · {audit.secret}" if several else ""
         facts += [(f"{name}{about}", value, note) for name, value, note in _facts(audit)]
-        answer.append(f"{audit.secret}: {sentence(audit)}" if several else sentence(audit))
+        said = sentence(audit, missed.get(audit.secret))
+        answer.append(f"{audit.secret}: {said}" if several and audit.secret not in missed else said)
         sections += [replace(section, title=f"{section.title}{about}") for section in _sections(audit)]
-        summary += headline(audit, about)
+        summary += headline(audit, about, missed.get(audit.secret))
     if run.other_audits:
         files = ", ".join(run.other_audits)
         summary.append(Prose([f"⚠ not shown, because they are audits of other embeddings: {files}"], listed=True))
@@ -100,7 +102,7 @@ def run_page(run: Run) -> Page:
     return Page(
         title=f"{graph or 'A run'}: keep {config.utility}, hide {' and '.join(config.secrets)}",
         answer=answer,
-        verdict=_worst(audits, all_audited=bool(audits) and not not_audited),
+        verdict=_mark(run, missed, all_audited=bool(audits) and not not_audited),
         facts=facts,
         summary=summary,
         sections=[*sections, Section("Configuration and versions", [details(*one) for one in origin])],
@@ -112,8 +114,11 @@ def details(title: str, values: Mapping[str, object]) -> Fold:
     return Fold(title, [Plain(json.dumps(values, indent=2, ensure_ascii=False))])
 
 
-def _worst(audits: Sequence[AuditRecord], all_audited: bool) -> Mark:
-    found = {audit.verdict for audit in audits}
+def _mark(run: Run, missed: Mapping[str, str], all_audited: bool) -> Mark:
+    """The worst verdict, or that a limit is missed."""
+    if run.limits is not None and missed:
+        return missed_mark(run.limits)
+    found = {audit.verdict for audit in run.audits}
     if not found & {"leaks", "unprotected"} and not all_audited:
         return Mark("⚠", "not audited", "warn")
     return next(mark for verdict, mark in VERDICTS.items() if verdict in found)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from graphveil.formats import Interval
 from graphveil.formats.audit import AuditRecord
 from graphveil.formats.certificate import Certificate, LinkCertificate
+from graphveil.formats.limits import HIDDEN, LimitsRecord
 from graphveil.reporting.parts import (
     Column,
     Figure,
@@ -13,6 +14,7 @@ from graphveil.reporting.parts import (
     Part,
     Prose,
     Table,
+    at_most,
     interval,
     metric_name,
     percent,
@@ -28,6 +30,8 @@ VERDICTS = {
     "protected": Mark("✓", "protected", "good"),
 }
 """The marks of verdicts, the worst first."""
+LIMIT_MISSED = Mark("✗", "limit not met", "bad")
+UTILITY_MISSED = Mark("✗", "utility not reached", "bad")
 WAY = "of the way from its reference to the unprotected encoder"
 MEANING = {
     "unprotected": f"At least one attack result is more than 75 % {WAY}.",
@@ -37,6 +41,10 @@ MEANING = {
     "flagged": f"No attack result is significantly more than 10 % {WAY}, but the audit has flags, which rule out the"
     ' verdicts "protected" and "traces".',
 }
+MISSED = (
+    "A limit was stated for the search that chose this run. A limit of the leak applies to the certificate or, without"
+    " one, to upper bounds over all attacks."
+)
 TERMS = {
     "strongest attack": "The attack on the embeddings alone with the best value on held-out examples. Its value is"
     " measured on the test part.",
@@ -55,8 +63,26 @@ SIZES = {"traces": "a trace of", "leaks": "part of", "unprotected": "most of"}
 """The size of a leak in words, by verdict."""
 
 
-def sentence(audit: AuditRecord) -> str:
-    """The verdict with its size, in one sentence."""
+def missed_mark(limits: LimitsRecord) -> Mark:
+    """The mark of a run that misses a limit of its search."""
+    return LIMIT_MISSED if limits.min_utility is None else UTILITY_MISSED
+
+
+def sentence(audit: AuditRecord, missed: str | None = None) -> str:
+    """The verdict with its size, in one sentence.
+
+    Args:
+        audit: the audit.
+        missed: what the audit is called in place of its verdict, because a limit is missed; None for the verdict.
+    """
+    if missed is not None:
+        bound = f"Attacks on the embeddings alone reach at most {at_most(audit.bound).removeprefix('≤ ')}."
+        rest = [] if audit.verdict in HIDDEN else [_verdict(audit)]
+        return " ".join([f"Audit of {audit.secret}: {missed}.", bound, *rest])
+    return _verdict(audit)
+
+
+def _verdict(audit: AuditRecord) -> str:
     best, scale = audit.strongest, audit.scale
     reason = max(audit.reasons, key=lambda one: one.size, default=None)
     if audit.verdict in SIZES and reason is not None:
@@ -70,14 +96,22 @@ def sentence(audit: AuditRecord) -> str:
     return f"No attack predicts {audit.secret} significantly better than without the embeddings: {value}."
 
 
-def headline(audit: AuditRecord, about: str = "") -> list[Part]:
-    """What follows the sentence: the bars, the certificate, flags, and what the words mean."""
+def headline(audit: AuditRecord, about: str = "", missed: str | None = None) -> list[Part]:
+    """What follows the sentence: the bars, the certificate, flags, and what the words mean.
+
+    Args:
+        audit: the audit.
+        about: a text for the titles; empty if there is one audit.
+        missed: as in `sentence`.
+    """
     parts: list[Part] = [_bars(audit, about)]
+    if audit.higher is not None:
+        parts.append(Prose([f"Highest value{about}: {audit.higher}."]))
     if audit.certificate is not None:
         parts.append(Prose([f"Certificate{about}: {audit.certificate.sentence}"]))
     if audit.flags:
         parts.append(Prose([f"⚠ {flag.name}{about}: {flag.sentence}" for flag in audit.flags], listed=True))
-    return [*parts, _explained(audit, about)]
+    return [*parts, _explained(audit, about, missed)]
 
 
 def certified_value(one: Certificate | None) -> float | None:
@@ -104,9 +138,12 @@ def _bars(audit: AuditRecord, about: str) -> Figure:
     return gauge_figure(f"Leak and utility{about}", gauges)
 
 
-def _explained(audit: AuditRecord, about: str) -> Fold:
+def _explained(audit: AuditRecord, about: str, missed: str | None) -> Fold:
     reasons: Sequence[Sequence[str]] = [[one.sentence, f"{percent(one.size)} %"] for one in audit.reasons]
-    parts: list[Part] = [Prose([f"{VERDICTS[audit.verdict].text}: {MEANING[audit.verdict]}"])]
+    why = [] if missed is None else [f"{missed}: {MISSED}"]
+    if missed is None or audit.verdict not in HIDDEN:
+        why.append(f"{VERDICTS[audit.verdict].text}: {MEANING[audit.verdict]}")
+    parts: list[Part] = [Prose(why)]
     if reasons:
         columns = [Column("significantly above its reference", "name"), Column("share of the way")]
         parts.append(Table(f"Reasons for the verdict{about}", columns, reasons))

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 from graphveil.errors import GraphveilError
 from graphveil.formats.audit import AuditRecord
 from graphveil.formats.experiment import SWEEP, ExperimentRecord, History, TableRecord
+from graphveil.formats.limits import LimitsRecord
 from graphveil.formats.run import RunRecord
-from graphveil.formats.store import AnyFile, reason
+from graphveil.formats.store import AnyFile, read_sealed, reason
 from graphveil.formats.store import read as read_record
 from graphveil.formats.tune import TuneRecord
 
@@ -30,12 +31,14 @@ class Run:
         histories: the history by secret; empty in a folder of `graphveil embed`.
         audits: the audits in the order of the secrets.
         other_audits: the files of audits of other embeddings.
+        limits: the limits of the search that chose the run; None for a run without them.
     """
 
     record: RunRecord
     histories: Mapping[str, History]
     audits: Sequence[AuditRecord]
     other_audits: Sequence[str]
+    limits: LimitsRecord | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,14 @@ def read_run(folder: Path) -> Run:
             audits.append(audit)
     audits.sort(key=lambda audit: secrets.index(audit.secret) if audit.secret in secrets else len(secrets))
     histories = _histories(history, secrets) if history.exists() else {}
-    return Run(record, histories, audits, others)
+    return Run(record, histories, audits, others, _limits(folder / "limits.json"))
+
+
+def _limits(file: Path) -> LimitsRecord | None:
+    if not file.exists():
+        return None
+    with _one_sentence(file):
+        return read_sealed(file, LimitsRecord)
 
 
 def _load(file: Path, kind: type[AnyFile]) -> AnyFile:

@@ -8,7 +8,7 @@ from graphveil.formats.audit import AuditRecord
 from graphveil.formats.tune import PointRecord, TuneRecord
 from graphveil.reporting.explorer import Dot, front_chart
 from graphveil.reporting.findings import attack_table
-from graphveil.reporting.headline import headline, sentence
+from graphveil.reporting.headline import headline, missed_mark, sentence
 from graphveil.reporting.maps import Picture, maps
 from graphveil.reporting.parts import Column, Explorer, Mark, Page, Part, Prose, Section, Step, Table, percent
 from graphveil.reporting.read import Search
@@ -28,11 +28,16 @@ def tune_page(found: Search) -> Page:
     shown = [audits[one.secret] for one in record.secrets if one.secret in audits]
     chosen = next(point for point in record.points if point.folder == record.chosen)
     several = len(record.secrets) > 1
-    summary = [part for audit in shown for part in headline(audit, f" · {audit.secret}" if several else "")]
+    missed = {} if record.met else record.limits.missed(shown)
+    summary = [
+        part
+        for audit in shown
+        for part in headline(audit, f" · {audit.secret}" if several else "", missed.get(audit.secret))
+    ]
     secrets = " and ".join(one.secret for one in record.secrets)
     return Page(
         title=f"{PurePath(record.graph).name}: keep {record.utility}, hide {secrets}, by a search",
-        answer=[_choice(record, chosen), *(sentence(audit) for audit in shown)],
+        answer=[_choice(record, chosen), *(sentence(audit, missed.get(audit.secret)) for audit in shown)],
         verdict=_mark(record),
         facts=[],
         summary=summary,
@@ -44,9 +49,9 @@ def tune_page(found: Search) -> Page:
 
 
 def _mark(record: TuneRecord) -> Mark:
-    goal = "limit" if record.min_utility is None else "utility"
-    word = "met" if record.min_utility is None else "reached"
-    return Mark("✓", f"{goal} {word}", "good") if record.met else Mark("✗", f"{goal} not {word}", "bad")
+    if not record.met:
+        return missed_mark(record.limits)
+    return Mark("✓", "limit met" if record.min_utility is None else "utility reached", "good")
 
 
 def _choice(record: TuneRecord, point: PointRecord) -> str:

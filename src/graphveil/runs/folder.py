@@ -11,6 +11,7 @@
 | `audit.json`, `audit.NAME.json` | the audit of the first secret, and of every further secret |
 | `audit.answers.safetensors`, ... | the answers of every attack of that audit |
 | `audit.unfinished/` | only while an audit is unfinished: the answers of its finished attacks |
+| `limits.json` | after `graphveil tune`: the limits of the search that chose the run |
 | `controls.safetensors` | embeddings of other encoders that an audit compares with |
 | `releases.json`, `releases/` | the codes that have been released; see `graphveil.release.ledger` |
 | `checkpoint.safetensors` | only while the run is unfinished |
@@ -36,7 +37,9 @@ from torch import Tensor
 from graphveil.auditing.embeddings import check_embeddings, rows_digest
 from graphveil.errors import GraphveilError, first_line
 from graphveil.files import check_output_folder, hold_lock, sha256, write_atomically, write_tensors
+from graphveil.formats.limits import LimitsRecord
 from graphveil.formats.run import Config, RunRecord, read_run
+from graphveil.formats.store import read_sealed, reason, write_sealed
 from graphveil.runs.trained_on import TRAINED_LINKS, TRAINED_ON, TrainedOn
 from graphveil.target import Target
 from graphveil.training.history import Round
@@ -45,7 +48,7 @@ from graphveil.veil import Veil
 
 RECORD, MODEL, EMBEDDINGS, HISTORY = "run.json", "model.safetensors", "embeddings.parquet", "history.parquet"
 CHECKPOINT, LAST_GOOD, CONTROLS = "checkpoint.safetensors", "last_good", "controls.safetensors"
-UNFINISHED_AUDIT, LEDGER = "audit.unfinished", "releases.json"
+UNFINISHED_AUDIT, LEDGER, LIMITS = "audit.unfinished", "releases.json", "limits.json"
 NEEDS_RECORD = (EMBEDDINGS, TRAINED_ON, TRAINED_LINKS, HISTORY, MODEL)
 """Files that are removed if a run fails before `run.json` is written."""
 
@@ -147,18 +150,13 @@ class RunFolder:
             results: more fields for `run.json`, such as scores.
             history: the history of the training; empty for a folder of `embed`.
         """
-        array = z.numpy()
-        columns = {"id": ids, **{f"z{i}": array[:, i] for i in range(array.shape[1])}}
-        self._write_table(EMBEDDINGS, pa.table(columns))
+        write_embeddings(self.path / EMBEDDINGS, ids, z.numpy())
         trained_on.write(self.path)
         if history:
-            self._write_table(HISTORY, pa.Table.from_pylist([done.row() for done in history]))
+            _write_table(self.path / HISTORY, pa.Table.from_pylist([done.row() for done in history]))
         digests = {"ids_digest": ids_digest(ids), "audited_as": embeddings_digest(z)}
         veil.save(self.path, digests | dict(results))
         self.checkpoint.unlink(missing_ok=True)
-
-    def _write_table(self, name: str, table: pa.Table) -> None:
-        write_atomically(self.path / name, lambda temporary: pq.write_table(table, temporary))
 
     def write_controls(self, controls: Mapping[str, Tensor], utility: float | None) -> None:
         """Keep the embeddings of encoders that an audit compares with, by name.
@@ -169,6 +167,10 @@ class RunFolder:
         """
         about = {"run": self.record_digest} | ({} if utility is None else {"utility": repr(utility)})
         write_tensors(self.path / CONTROLS, controls, about)
+
+    def write_limits(self, limits: LimitsRecord) -> None:
+        """Keep the limits of the search that chose the run, in place of those of an earlier search."""
+        write_sealed(self.path / LIMITS, limits)
 
     # ----- reading ----------------------------------------------------------------------------------------------------
 
@@ -260,6 +262,21 @@ class RunFolder:
         except (OSError, ValueError, SafetensorError):
             return {}, None
 
+    def limits(self) -> LimitsRecord | None:
+        """The limits of the search that chose the run; None for a run without them.
+
+        Raises:
+            GraphveilError: if they cannot be read. The card of a release may quote the sentence, so it has no path.
+        """
+        try:
+            return read_sealed(self.path / LIMITS, LimitsRecord)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError) as error:
+            raise GraphveilError(
+                f"the limits of the search cannot be read ({LIMITS}: {reason(error)}): repeat the search."
+            ) from error
+
     def audit_file(self, secret: str, secrets: Sequence[str]) -> Path:
         """The file of a secret's audit: `audit.json` for the first secret of the run, `audit.NAME.json` for the others.
 
@@ -272,6 +289,21 @@ class RunFolder:
         plain = re.sub("[^a-z0-9]+", "-", secret.lower()).strip("-")[:40]
         suffix = "" if plain == secret else f"-{hashlib.sha256(secret.encode()).hexdigest()[:8]}"
         return self.path / f"audit.{plain}{suffix}.json"
+
+
+def write_embeddings(file: Path, ids: pa.Array, z: NDArray[np.float32]) -> None:
+    """Write a table of embeddings: the ids (`id`), and one column for each dimension (`z0`, `z1`, ...).
+
+    Args:
+        file: the Parquet file.
+        ids: the ids of the nodes.
+        z: embeddings of shape (num_nodes, channels).
+    """
+    _write_table(file, pa.table({"id": ids, **{f"z{i}": z[:, i] for i in range(z.shape[1])}}))
+
+
+def _write_table(file: Path, table: pa.Table) -> None:
+    write_atomically(file, lambda temporary: pq.write_table(table, temporary))
 
 
 def embeddings_digest(z: Tensor | NDArray[np.float32]) -> str | None:
