@@ -21,7 +21,6 @@ import graphveil as gv
 from benchmarks.bound import INDEX, copy_bandwidth, round_bytes
 from benchmarks.plain import PlainTraining
 from graphveil.runs.protect import protect
-from graphveil.training.inputs import suitable_loops
 from graphveil.training.memory import keep_freed_memory
 from graphveil.training.recipes import default_recipe
 from graphveil.veil import Fitting
@@ -130,7 +129,7 @@ def rounds(graph: Data, cell: Cell, device: torch.device) -> Measured:
             our_peak = torch.cuda.max_memory_allocated() / 2**20
     if "plain" in cell.sides:
         sides["plain"] = PlainTraining(graph, splits[0], cell.encoder, endless, device).round
-    with keep_freed_memory(), suitable_loops(graph):
+    with keep_freed_memory():
         result = take_turns({side: sides[side] for side in cell.sides}, cell)
     result.peak = our_peak
     num_nodes, in_channels = graph.x.shape
@@ -164,7 +163,7 @@ def mini_batches(graph: Data, cell: Cell) -> Measured:
     veil.recipe = veil.recipe.by_batches(BATCH_SIZE).but(fanout=FANOUT, rounds=2000)
     split = gv.Split.proportional(graph, seed=0, targets=("links", "labels"))
     training = Fitting([veil], graph, [split]).training
-    with keep_freed_memory(), suitable_loops(graph):
+    with keep_freed_memory():
         result = take_turns({"ours": training.advance}, cell)
     training.method.close()
     result.rounds = split.train_links.size(1) // BATCH_SIZE

@@ -15,7 +15,6 @@ from torch.profiler import ProfilerActivity, profile
 import graphveil as gv
 from benchmarks.cell import PAPERS_ADVERSARY, load_graph
 from graphveil import kernels
-from graphveil.training.inputs import suitable_loops
 from graphveil.training.memory import keep_freed_memory
 from graphveil.training.recipes import default_recipe
 from graphveil.veil import Fitting
@@ -37,7 +36,7 @@ def main(
     adversary = PAPERS_ADVERSARY if objective == "club" else None
     veil = gv.Veil(encoder=encoder, objective=objective, adversary=adversary, recipe=recipe, device="cpu")
     training = Fitting([veil], data, [gv.Split.paper(data, 0)]).training
-    with keep_freed_memory(), suitable_loops(data), kernels.reference() if reference else nullcontext():
+    with keep_freed_memory(), kernels.reference() if reference else nullcontext():
         for _ in range(WARM_UP):
             training.advance()
         with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiled:

@@ -46,15 +46,10 @@ def same(one: Training, other: Training) -> bool:
     return all(value.equal(other.state()[name]) for name, value in one.state().items())
 
 
-@pytest.fixture
-def every_graph_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "LARGE", 0)
-
-
 @pytest.mark.parametrize("objective", ["club", "codes"])
 @pytest.mark.parametrize("encoder", ["gcn", "gat", "hgcn"])
 def test_loops_and_reference_train_alike_and_each_repeats(
-    small: Data, small_split: gv.Split, every_graph_is_large: None, encoder: str, objective: str
+    small: Data, small_split: gv.Split, encoder: str, objective: str
 ) -> None:
     ours = trained(small, small_split, encoder, objective)
     assert same(ours, trained(small, small_split, encoder, objective))
@@ -68,7 +63,7 @@ def test_loops_and_reference_train_alike_and_each_repeats(
 
 @pytest.mark.parametrize("objective", ["club", "codes"])
 def test_a_resumed_training_with_loops_ends_with_the_same_bits(
-    small: Data, small_split: gv.Split, every_graph_is_large: None, tmp_path: Path, objective: str
+    small: Data, small_split: gv.Split, tmp_path: Path, objective: str
 ) -> None:
     def veil() -> gv.Veil:
         recipe = default_recipe("links", "gcn", objective).but(rounds=45, warmup=5)
@@ -87,20 +82,6 @@ def test_a_resumed_training_with_loops_ends_with_the_same_bits(
     Fitting([whole], small, [small_split]).run()
     assert resumed.transform(small, small_split).equal(whole.transform(small, small_split))
     assert [r.utility_loss for r in resumed.history_] == [r.utility_loss for r in whole.history_]
-
-
-def test_small_graphs_train_with_the_reference(small: Data, small_split: gv.Split) -> None:
-    def seen(training: Training) -> None:
-        assert not kernels.usable(torch.zeros(1))
-
-    recipe = default_recipe("links", "gcn", "club").but(rounds=2, warmup=0)
-    veil = gv.Veil(objective="club", recipe=recipe, device="cpu")
-    Fitting([veil], small, [small_split]).run(seen)
-    assert kernels.usable(torch.zeros(1))
-    with kernels.suited_to(kernels.LARGE):
-        assert kernels.usable(torch.zeros(1))
-    with kernels.suited_to(kernels.LARGE - 1):
-        assert not kernels.usable(torch.zeros(1))
 
 
 def test_without_numba_the_reference_trains(small: Data, small_split: gv.Split, without_numba: None) -> None:

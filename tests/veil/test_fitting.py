@@ -77,7 +77,7 @@ def test_a_batch_equals_its_runs_one_by_one(
             assert a.round == b.round
             assert a.utility_loss == pytest.approx(b.utility_loss, abs=2e-5)
             assert a.secrets[0].loss == pytest.approx(b.secrets[0].loss, abs=2e-5)
-        assert distance(one.encode(graph, split), many.encode(graph, split)) < 1e-3, "before the grid"
+        assert distance(one.encode(graph, split), many.encode(graph, split)) < 2e-3, "before the grid"
     assert distance(together[0].transform(graph), together[1].transform(graph)) > 0.1, "runs differ"
 
 

@@ -1,8 +1,8 @@
 """Compiled loops for training on a CPU: one pass over memory where torch's operations need several.
 
-Each loop has a reference in plain torch, which is used on a GPU, for other types than float32, for small graphs, and
-where numba is missing or switched off (`NUMBA_DISABLE_JIT=1`). numba compiles a loop on its first use and stores it
-beside the source, or in the user's cache if that folder cannot be written.
+Each loop has a reference in plain torch, which is used on a GPU, for other types than float32, and where numba is
+missing or switched off (`NUMBA_DISABLE_JIT=1`). numba compiles a loop on its first use and stores it beside the source,
+or in the user's cache if that folder cannot be written.
 
 Each element of a result is written by one thread, in an order that does not depend on the number of threads.
 
@@ -21,7 +21,7 @@ Each element of a result is written by one thread, in an order that does not dep
 import importlib.util
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 
@@ -58,13 +58,9 @@ __all__ = [
     "reference",
     "rows",
     "sparse",
-    "suited_to",
     "usable",
 ]
 
-LARGE = 200_000
-"""Links and features of a graph that is worth compiling loops. On Cora, with 60,000, loops saved one second of a whole
-training and took three to compile. The limit depends on the graph alone, so that the second run has the same bits."""
 _uses_reference: ContextVar[bool] = ContextVar("uses_reference", default=False)  # two threads may train two graphs
 
 
@@ -73,15 +69,6 @@ def usable(*tensors: Tensor) -> bool:
     if _uses_reference.get() or not is_installed():
         return False
     return all(x.is_cpu and x.dtype in (torch.float32, torch.int32, torch.int64) for x in tensors)
-
-
-def suited_to(entries: int) -> AbstractContextManager[None]:
-    """Return a context that uses the reference for a graph with few links and features.
-
-    Args:
-        entries: The number of entries of the adjacency matrix and of the features.
-    """
-    return reference() if entries < LARGE else nullcontext()
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 from torch_geometric.data import Data
 
-from graphveil import kernels
 from graphveil.data import Split
 from graphveil.data.degree_features import degree_features, is_structural
 from graphveil.data.graph import ROWS_AT_ONCE, both_directions, undirected_pairs
@@ -126,12 +125,6 @@ def adjacency(graph: Data, splits: Sequence[Split], device: torch.device) -> Adj
     pairs = [split.message_pairs for split in splits] or [undirected_pairs(graph.edge_index.cpu())]
     links = torch.cat([run * num_nodes + part for run, part in enumerate(pairs)], dim=1).to(device)
     return Adjacency.from_edge_index(both_directions(links), len(pairs) * num_nodes)
-
-
-def suitable_loops(graph: Data) -> AbstractContextManager[None]:
-    """Return a context for all work on a graph, in which compiled loops are used if it is large enough."""
-    x: Tensor = graph.x.values() if graph.x.layout == torch.sparse_csr else graph.x
-    return kernels.suited_to(graph.edge_index.size(1) + x.numel())
 
 
 def pick_device(name: str) -> torch.device:

@@ -39,7 +39,7 @@ from graphveil.target import LINKS
 from graphveil.training.distil import student_logits
 from graphveil.training.graphs import features_of, graph_of
 from graphveil.training.history import Round
-from graphveil.training.inputs import pick_device, repeatable, suitable_loops
+from graphveil.training.inputs import pick_device, repeatable
 from graphveil.training.loop import Training
 from graphveil.training.objectives import CODES, OBJECTIVES
 from graphveil.training.recipes import Adversary, Recipe, default_recipe
@@ -198,7 +198,7 @@ class Veil(Params):
         device = pick_device(self.device)
         encoder = self.modules_["encoder"].to(device).eval()
         splits = [] if split is None else [split]
-        with self.repeatable(), suitable_loops(graph):
+        with self.repeatable():
             z = graph_of(graph, splits, self.scaling_, self.recipe, device).embed(encoder)
         encoder.eval()
         return z.cpu()
@@ -271,9 +271,8 @@ class Veil(Params):
             z: the embeddings that `transform(graph, split)` returned; None computes them.
         """
         cpu = torch.device("cpu")
-        with suitable_loops(graph):
-            utility = utility_target(self.utility, graph, [split], cpu)
-            secrets = {name: secret_target(name, graph, [split], self.adversary.knows, cpu) for name in self.secrets}
+        utility = utility_target(self.utility, graph, [split], cpu)
+        secrets = {name: secret_target(name, graph, [split], self.adversary.knows, cpu) for name in self.secrets}
         if self.objective == CODES:
             return score_codes(self.codes(graph, split), self.book, utility, secrets)
         heads = {name: module.cpu() for name, module in self.modules_.items() if name != "encoder"}

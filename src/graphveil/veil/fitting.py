@@ -39,7 +39,7 @@ from graphveil.training.checkpoint import load_checkpoint, save_checkpoint
 from graphveil.training.codes import Codes
 from graphveil.training.graphs import graph_of, in_batches
 from graphveil.training.history import Round, numbered
-from graphveil.training.inputs import applicable_scaling, pick_device, suitable_loops
+from graphveil.training.inputs import applicable_scaling, pick_device
 from graphveil.training.loop import Problem, Training
 from graphveil.training.objectives import CODES
 from graphveil.training.players import Streams
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ALGORITHM = 12
+ALGORITHM = 13
 """Increased when the same configuration gives another result; checkpoints of other numbers are refused."""
 CHECKPOINT_EVERY = 20
 MOST_TAUGHT_LINKS = 100_000
@@ -110,8 +110,7 @@ class Fitting:
             veil.check(graph, split)
         self.veils, self.graph, self.splits = veils, graph, splits
         self._sharing = _sharing(veils, splits)
-        with suitable_loops(graph):
-            self.training = self._start()
+        self.training = self._start()
 
     def _start(self) -> Training:
         """The training before its first round."""
@@ -177,7 +176,7 @@ class Fitting:
     def _conditions(self) -> Iterator[None]:
         """The threads and the kernels of a training."""
         threads = suitable_threads(self.graph.edge_index.size(1) // 2)
-        with self.veils[0].repeatable(), threads, suitable_loops(self.graph):
+        with self.veils[0].repeatable(), threads:
             yield
 
     def diverged(self, number: int) -> list[DivergedError]:
@@ -211,7 +210,7 @@ class Fitting:
 
     def _hand_over(self) -> None:
         """Load the state that validation selected into each veil, and build its code book or its grid."""
-        with suitable_threads(self.graph.edge_index.size(1) // 2), suitable_loops(self.graph):
+        with suitable_threads(self.graph.edge_index.size(1) // 2):
             self._load_states()
 
     def _load_states(self) -> None:
@@ -273,9 +272,7 @@ def _runs(veil: "Veil", graph: Data) -> list["Veil"]:
 
 def _fingerprint(veil: "Veil", graph: Data, split: Split, training: Training) -> str:
     """A digest of all that decides the result; it covers the initial weights, since custom modules have no config."""
-    with suitable_loops(graph):
-        has_loops = kernels.usable(torch.zeros(1))
-    made_by = [ALGORITHM, [column.name for column in fields(Round)], has_loops]
+    made_by = [ALGORITHM, [column.name for column in fields(Round)], kernels.usable(torch.zeros(1))]
     text = json.dumps([made_by, veil.config(), digest(graph), split.digest()], sort_keys=True, default=str)
     return hashlib.sha256(text.encode() + safetensors.torch.save(training.best)).hexdigest()
 
