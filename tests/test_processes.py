@@ -119,7 +119,8 @@ import sys
 import graphveil as gv
 from graphveil.training import prediction
 prediction.CLASSIFIER = prediction.CLASSIFIER.but(dropout=0.0)
-graph = gv.generate(gv.GraphSpec(num_nodes=150, num_edges=500, num_features=40, num_classes=3), seed=5)
+graph = gv.generate(
+    gv.GraphSpec(num_nodes=150, num_edges=500, num_features=40, num_classes={classes}, homophily={homophily}), seed=5)
 split = gv.Split.proportional(graph, seed=2)
 for utility, secret, objective, head in {problems!r}:
     recipe = gv.Veil(utility, secret, objective=objective, encoder={encoder!r}).recipe.by_batches(40).but(
@@ -143,10 +144,15 @@ def results(printed: str) -> list[tuple[Tensor, Tensor, int]]:
     return [(torch.tensor(losses), torch.tensor(z), best) for losses, z, best in lines]
 
 
-@pytest.mark.parametrize("encoder", ["gcn", "sage"])
-def test_two_processes_train_as_one_does(forks: Forks, tmp_path: Path, encoder: str) -> None:
-    """With all neighbours and without dropout, the same global batch has the same gradient, up to rounding."""
-    code = TRAIN.format(problems=PROBLEMS, encoder=encoder)
+@pytest.mark.parametrize(("encoder", "classes", "homophily"), [("gcn", 3, 0.8), ("sage", 3, 0.8), ("gcn", 2, 1.0)])
+def test_two_processes_train_as_one_does(
+    forks: Forks, tmp_path: Path, encoder: str, classes: int, homophily: float
+) -> None:
+    """With all neighbours and without dropout, the same global batch has the same gradient, up to rounding.
+
+    Without links between two classes, each process has the nodes of a single class.
+    """
+    code = TRAIN.format(problems=PROBLEMS, encoder=encoder, classes=classes, homophily=homophily)
     alone = results(forks.script("import torch\ntorch.set_num_threads(1)\n" + code))
     first, other = map(results, run_together(forks, code, tmp_path))
     for (losses, z, best), together, same in zip(alone, first, other, strict=True):
@@ -230,12 +236,14 @@ def workers_of(launcher: "subprocess.Popen[str]") -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_torchrun_with_a_killed_worker_ends_with_the_same_bytes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_torchrun_with_a_killed_worker_ends_with_the_same_bytes(tmp_path: Path, rank: str) -> None:
+    """Worker 0 is the one that writes."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     ended(torchrun("--standalone", "--nproc-per-node", "2", out=whole), whole)
     launcher = torchrun("--standalone", "--nproc-per-node", "2", "--max-restarts", "1", out=killed)
     assert happens((killed / "checkpoint.safetensors").exists, 120)
-    os.kill(workers_of(launcher)["1"], signal.SIGKILL)
+    os.kill(workers_of(launcher)[rank], signal.SIGKILL)
     said = ended(launcher, killed)
     assert said.count("round 1 of 300") == 1, "the second time it continues"
     for name in ("embeddings.parquet", "model.safetensors", "history.parquet"):
@@ -280,5 +288,20 @@ def test_an_error_is_reported_once(tmp_path: Path, arguments: list[str], sentenc
     said = [line for line in out.with_suffix(".log").read_text().splitlines() if line.startswith("graphveil: ")]
     assert len(said) == 1
     assert sentence in said[0]
+    assert not out.exists()
+    assert processes_of_group(launcher.pid) == []
+
+
+@pytest.mark.slow
+def test_a_port_in_use_ends_torchrun_and_leaves_nothing(tmp_path: Path) -> None:
+    """torchrun itself needs the port, so this is the one error that is not a sentence of ours."""
+    out = tmp_path / "out"
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        launcher = torchrun("--master-addr", "127.0.0.1", "--master-port", port, "--nproc-per-node", "2", out=out)
+        assert launcher.wait(120) != 0
+    assert "address already in use" in out.with_suffix(".log").read_text()
     assert not out.exists()
     assert processes_of_group(launcher.pid) == []
