@@ -1,11 +1,13 @@
 """Handling of Ctrl-C. It reaches every process of a terminal, and only the one that the user started should react.
 
-While a verb runs, `cli.console.exit_on_interrupt` turns it into a sentence; this module covers imports and workers.
+While a verb runs, `cli.console.exit_on_interrupt` turns it into a sentence; this module covers imports, compilation and
+workers.
 """
 
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -56,6 +58,23 @@ def block_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def delay_interrupts() -> Iterator[None]:
+    """Deliver a Ctrl-C at the end of the block, for libraries that lose a KeyboardInterrupt."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    came = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: came.set())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came.is_set():
+            signal.raise_signal(signal.SIGINT)
 
 
 def _exit(sentence: str) -> None:

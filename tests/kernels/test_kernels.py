@@ -2,16 +2,19 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numba.core.event import Listener, install_listener
 from torch_geometric.data import Data
 
 import graphveil as gv
@@ -165,3 +168,26 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
         kernels.compiling.run_ranges([0, 2, 4], doubled, np.ones(4), out)
         os._exit(int(out.sum()))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 8
+
+
+class Interrupt(Listener):
+    """Ctrl-C as soon as numba begins."""
+
+    def on_start(self, event: object) -> None:  # noqa: ARG002 - numba passes it
+        signal.raise_signal(signal.SIGINT)
+
+    def on_end(self, event: object) -> None:
+        pass
+
+
+def test_an_interrupt_while_a_loop_is_compiled_comes_after_it() -> None:
+    """LLVM calls back into Python, and a KeyboardInterrupt there would be printed and lost."""
+
+    def interrupted(x: np.ndarray) -> float:
+        return float(x[0])
+
+    loop: Any = kernels.compiling.compiled(interrupted)
+    with pytest.raises(KeyboardInterrupt), install_listener("numba:compile", Interrupt()):
+        loop(np.ones(1))
+    assert len(loop.signatures) == 1
+    assert loop(np.ones(1)) == 1

@@ -17,6 +17,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from graphveil.interrupts import delay_interrupts
+
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 Array = np.ndarray
 Number = Any
@@ -32,9 +34,12 @@ _pool: ThreadPoolExecutor | None = None
 def compiled(loop: Loop) -> Loop:
     """Compile a loop on its first use, and store it for the next process if a folder can be written."""
     try:
-        return cast(Loop, numba.njit(nogil=True, fastmath=_EXACT_ENOUGH, cache=True)(loop))
+        made = numba.njit(nogil=True, fastmath=_EXACT_ENOUGH, cache=True)(loop)
     except RuntimeError:  # no folder can be written
-        return cast(Loop, numba.njit(nogil=True, fastmath=_EXACT_ENOUGH)(loop))
+        made = numba.njit(nogil=True, fastmath=_EXACT_ENOUGH)(loop)
+    # numba calls it for each new type, and LLVM's calls back into Python lose a Ctrl-C
+    vars(made)["compile"] = delay_interrupts()(made.compile)
+    return cast(Loop, made)
 
 
 def inlined(function: Loop) -> Loop:
