@@ -155,10 +155,11 @@ def test_two_processes_train_as_one_does(
     code = TRAIN.format(problems=PROBLEMS, encoder=encoder, classes=classes, homophily=homophily)
     alone = results(forks.script("import torch\ntorch.set_num_threads(1)\n" + code))
     first, other = map(results, run_together(forks, code, tmp_path))
-    for (losses, z, best), together, same in zip(alone, first, other, strict=True):
-        # codes start nearly independent of links: the first losses are differences of float rounding
-        assert torch.allclose(together[0], losses, rtol=0.03, atol=1e-4)
-        assert torch.allclose(together[1], z, rtol=0, atol=0.03 * float(z.abs().max()))
+    for problem, (losses, z, best), together, same in zip(PROBLEMS, alone, first, other, strict=True):
+        # codes start nearly independent of links: Adam enlarges the rounding of the first gradients
+        tolerance = 0.1 if problem[:3] == ("links", "labels", "codes") else 1e-4
+        assert torch.allclose(together[0], losses, rtol=tolerance, atol=1e-4)
+        assert (together[1] - z).norm() < tolerance * z.norm()
         assert together[2] == best
         assert together[0].equal(same[0]), "all processes have the same state"
         assert together[1].equal(same[1])

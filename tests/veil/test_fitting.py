@@ -66,13 +66,13 @@ def test_a_batch_equals_its_runs_one_by_one(
     """Few rounds, since Adam blows rounding up; every weight and value of every run is compared."""
     graph = small.clone()
     graph.x = small.x.to_dense() if dense else small.x
-    recipe = quick.but(rounds=6, head="linear" if utility == "labels" else "bilinear")
+    recipe = quick.but(rounds=4, head="linear" if utility == "labels" else "bilinear")
     secret = "labels" if utility == "links" else "links"
     alone, together = both_ways(
         graph, splits, lambda: veils(recipe, utility=utility, secret=secret, encoder=encoder, objective="club")
     )
     for one, many, split in zip(alone, together, splits, strict=True):
-        assert len(one.history_) == len(many.history_) == 6
+        assert len(one.history_) == len(many.history_) == 4
         for a, b in zip(one.history_, many.history_, strict=True):
             assert a.round == b.round
             assert a.utility_loss == pytest.approx(b.utility_loss, abs=2e-5)
