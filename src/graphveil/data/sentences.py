@@ -17,6 +17,11 @@ def quote(name: str) -> str:
     return text if len(text) <= 50 else f"{text[:47]}..."
 
 
+def data_row(row: int) -> str:
+    """Return what messages call a row of a table: "data row 1" is the first one, below the header if there is one."""
+    return f"data row {row + 1}"
+
+
 def plural(count: int, singular: str, plural: str | None = None) -> str:
     """Return a count with its noun: "1 node", "2,000 nodes"; `plural` is for nouns whose plural is irregular."""
     return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"

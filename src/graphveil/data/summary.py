@@ -80,10 +80,10 @@ def differences(known: Mapping[str, Any], graph: Data, encoding: Encoding) -> li
         sentences.append(f"The means of {_count(far)} {how}: {_worst(names, shift, far)}.")
     spread = np.maximum(new_deviation, 1e-12) / scale
     spread = np.maximum(spread, 1 / spread)
-    doubt = np.abs(new_deviation**2 - deviation**2) / np.maximum(
+    change = np.abs(new_deviation**2 - deviation**2) / np.maximum(
         deviation**2 * np.sqrt(np.maximum(kurtosis - 1, 0)), 1e-24
     )
-    wide = (spread > RATIO) & (doubt > SURE * noise) & ~far & (deviation > 0)
+    wide = (spread > RATIO) & (change > SURE * noise) & ~far & (deviation > 0)
     if wide.any():
         how = f"differ from training by a factor of more than {RATIO:g}"
         sentences.append(f"The standard deviations of {_count(wide)} {how}: {_worst(names, spread, wide)}.")

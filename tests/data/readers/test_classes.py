@@ -1,9 +1,17 @@
 """Columns as classes: their order, their bins, and values that name a node instead of a class."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import graphveil as gv
 from tests.data.readers.made import people, refusal, tables
+
+
+def table(folder: Path, ages: Sequence[str]) -> Path:
+    """Tables whose nodes have these ages."""
+    rows = "".join(f"p{number},{age}\n" for number, age in enumerate(ages))
+    return tables(folder, "source,target\np0,p1\n", f"id,age\n{rows}")
 
 
 def test_numbers_are_classes_in_the_order_of_numbers(tmp_path: Path) -> None:
@@ -36,6 +44,77 @@ def test_bins_of_values_that_repeat_are_never_empty(tmp_path: Path) -> None:
     assert graph.origin.encoding.classes["k"] == ["0", "1 to 2"]
     one = gv.read_graph(people(tmp_path, "k: 5 5 5"), attributes=["k"], bins={"k": 3})
     assert one["k"].tolist() == [0, 0, 0]
+
+
+AGES = [str(age) for age in range(20, 50)]
+SPOILT = [*AGES[:7], "x7", *AGES[8:]]
+IT_IS_MISSING = "1 value of 'age' is not a number and counts as missing: 'x7' in line 9 of nodes.csv."
+
+
+def test_a_bad_cell_among_numbers_in_bins_is_unknown(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"attributes": ["age"], "bins": {"age": 3}}
+    clean = gv.read_graph(table(tmp_path, [*AGES[:7], "", *AGES[8:]]), **options)
+    graph = gv.read_graph(table(tmp_path, SPOILT), **options)
+    assert graph["age"].tolist() == clean["age"].tolist() == [*[0] * 7, -1, *[0] * 3, *[1] * 9, *[2] * 10]
+    assert graph.origin.encoding == clean.origin.encoding
+    assert IT_IS_MISSING in graph.origin.notes
+    refused = refusal(table(tmp_path, SPOILT), bad_values="refuse", **options)
+    assert "'x7' in line 9 of nodes.csv is not a number, but 29 other values of 'age' are" in refused
+
+
+def test_numbers_with_decimal_commas_are_cut_into_bins(tmp_path: Path) -> None:
+    heights = [f'"1,{number}"' for number in range(50, 80)]
+    graph = gv.read_graph(table(tmp_path, heights), attributes=["age"], bins={"age": 3})
+    assert graph.origin.encoding.classes["age"] == ["1.5 to 1.59", "1.6 to 1.69", "1.7 to 1.79"]
+    assert "30 values of 'age' with a decimal comma: read as numbers." in graph.origin.notes
+    assert "'age' has 30 different numbers: cut it into bins" in refusal(tmp_path, attributes=["age"])
+
+
+def test_a_bad_cell_does_not_hide_that_numbers_need_bins(tmp_path: Path) -> None:
+    expected = "'age' has 29 different numbers, besides 'x7' in line 9 of nodes.csv: cut it into bins of equal size"
+    assert expected in refusal(table(tmp_path, SPOILT), attributes=["age"])
+
+
+def test_a_word_among_few_numbers_is_a_class_without_bins(tmp_path: Path) -> None:
+    """A secret class that is no number, such as "other", must not become unknown: nobody would protect it."""
+    rooms = [*(str(row % 3) for row in range(29)), "other"]
+    graph = gv.read_graph(table(tmp_path, rooms), attributes=["age"])
+    assert graph.origin.encoding.classes["age"] == ["0", "1", "2", "other"]
+    note = "1 value of 'age' is not a number and counts as a class: 'other' in line 31 of nodes.csv; leave a cell"
+    assert [line for line in graph.origin.notes if line.startswith(note)]
+    labels = gv.read_graph(table(tmp_path, SPOILT * 2), label="age")
+    assert len(labels.origin.encoding.classes["labels"]) == 30, "whole numbers are labels, however many there are"
+
+
+def test_text_is_not_cut_into_bins(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"attributes": ["k"], "bins": {"k": 2}}
+    words = refusal(people(tmp_path, "k: 1 red 2 blue"), **options)
+    assert "'k' cannot be cut into 2 bins, because it holds text, such as 'red' in line 3 of nodes.csv" in words
+    dates = refusal(people(tmp_path, "k: 2024-04-30 2024-05-01 soon 2024-05-02"), **options)
+    assert "such as 'soon' in line 4 of nodes.csv" in dates
+    wrong = refusal(people(tmp_path, "k: 2024-04-30 2024-05-01 2024-05-99"), **options)
+    assert "because it holds text, such as '2024-04-30' in line 2" in wrong
+
+
+def test_a_bad_cell_of_a_newer_table_is_unknown(tmp_path: Path) -> None:
+    """It is as in the first table, with bins and without."""
+    cut = gv.read_graph(table(tmp_path, AGES), attributes=["age"], bins={"age": 3}).origin.encoding
+    graph = gv.read_graph(table(tmp_path, SPOILT), attributes=["age"], encoding=cut)
+    assert graph["age"].tolist() == [*[0] * 7, -1, *[0] * 2, *[1] * 10, *[2] * 10]
+    assert graph.origin.differences == (IT_IS_MISSING,)
+    assert "'x7' in line 9" in refusal(tmp_path, attributes=["age"], encoding=cut, bad_values="refuse")
+    text = refusal(people(tmp_path, "age: 1 old new"), attributes=["age"], encoding=cut)
+    assert "'age' held numbers, which were cut into bins, and holds text now, such as 'old' in line 3" in text
+    few = gv.read_graph(people(tmp_path, "k: 1 2 3 1"), attributes=["k"]).origin.encoding
+    again = gv.read_graph(people(tmp_path, "k: 3.0 x7 1.0 2.0 4.0"), attributes=["k"], encoding=few)
+    assert again["k"].tolist() == [2, -1, 0, 1, -1]
+    assert again.origin.differences == (
+        "1 value of 'k' is not a number and counts as missing: 'x7' in line 3 of nodes.csv.",
+        "1 value of 'k' is new to the encoder and counts as unknown.",
+    )
+    written = gv.read_graph(people(tmp_path, "k: 01 02 3a 01"), attributes=["k"]).origin.encoding
+    assert written.classes["k"] == ["01", "02", "3a"]
+    assert gv.read_graph(tmp_path, attributes=["k"], encoding=written)["k"].tolist() == [0, 1, 2, 0]
 
 
 def test_numbers_of_new_classes_are_noted(tmp_path: Path) -> None:

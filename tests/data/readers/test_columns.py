@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,7 +11,7 @@ import pytest
 
 import graphveil as gv
 from graphveil.data import check_targets, node_classes
-from graphveil.data.readers.columns import missing_words, mostly_numbers, words
+from graphveil.data.readers.columns import BadCells, missing_words, mostly_numbers, words
 from tests.data.readers.made import people, refusal, tables
 
 
@@ -80,20 +81,23 @@ def text(*values: str | None) -> pa.ChunkedArray:
     return pa.chunked_array([list(values)], pa.string())
 
 
+CELLS = BadCells("missing", lambda row: f"in row {row}")
+
+
 def test_one_bad_cell_does_not_turn_numbers_into_words() -> None:
     notes: list[str] = []
-    values = mostly_numbers(text(*map(str, range(18)), "12k", None, " 3 "), "income", notes)
+    values = mostly_numbers(text(*map(str, range(18)), "12k", None, " 3 "), "income", notes, CELLS)
     assert values is not None
     assert np.isnan(values[[18, 19]]).all()
     assert values[[0, 17, 20]].tolist() == [0, 17, 3]
-    assert notes == ["1 value of 'income' is not a number and counts as missing: '12k' in row 19."]
+    assert notes == ["1 value of 'income' is not a number and counts as missing: '12k' in row 18."]
 
 
 def test_a_bad_cell_is_refused_on_request(tmp_path: Path) -> None:
     rows = "".join(f"{i},{i if i != 12 else '12k'},{'ab'[i % 2]}\n" for i in range(20))
     (tmp_path / "nodes.csv").write_text(f"id,income,label\n{rows}")
     (tmp_path / "edges.csv").write_text("source,target\n" + "".join(f"{i},{i + 1}\n" for i in range(19)))
-    says = r"'12k' in row 13 of 'income' is not a number, but 19 other values .*--bad-values missing"
+    says = r"'12k' in line 14 of nodes.csv is not a number, but 19 other values of 'income' .*--bad-values missing"
     with pytest.raises(gv.GraphveilError, match=says):
         gv.read_graph(tmp_path, bad_values="refuse")
     assert gv.read_graph(tmp_path, bad_values="refuse", drop=["income"]).x.size(0) == 20
@@ -101,15 +105,61 @@ def test_a_bad_cell_is_refused_on_request(tmp_path: Path) -> None:
         gv.read_graph(tmp_path, bad_values="no")
 
 
+def test_a_bad_cell_of_a_newer_table_is_refused_on_request(tmp_path: Path) -> None:
+    old = gv.read_graph(people(tmp_path, "age: 20 30 40 50"))
+    newer = people(tmp_path, "age: 20 30 x7 50")
+    graph = gv.read_graph(newer, encoding=old.origin.encoding)
+    assert graph.origin.differences == (
+        "1 value of 'age' is not a number and counts as missing: 'x7' in line 4 of nodes.csv.",
+    )
+    assert graph.x[2] == 0, "the mean"
+    assert "'x7' in line 4" in refusal(newer, encoding=old.origin.encoding, bad_values="refuse")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "place"),
+    [
+        ("# people\n\nid,age\na,1\n\nb,2\nc,3\nd,x7\n", "in line 8 of nodes.csv"),
+        ('id,note,age\na,"two\nlines",1\nb,"",2\nc,"",3\nd,"",x7\n', "in line 6 of nodes.csv"),
+        ('id,note,age\na,"",1\nb,"",2\nc,"",3\nd,"two\r\nlines",x7\n', "in lines 5 to 6 of nodes.csv"),
+        ("id;age\r\na;1\r\nb;2\r\n\r\nc;3\r\nd;x7\r\n", "in line 6 of nodes.csv"),
+    ],
+)
+def test_a_bad_cell_is_named_by_its_line(tmp_path: Path, nodes: str, place: str) -> None:
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    (tmp_path / "nodes.csv").write_bytes(nodes.encode())
+    notes = gv.read_graph(tmp_path).origin.notes
+    assert [note.partition(": ")[2] for note in notes if "not a number" in note] == [f"'x7' {place}."]
+
+
+def test_a_bad_cell_without_a_line_is_named_by_its_row_or_its_node(tmp_path: Path) -> None:
+    ages = ["1", "2", "x7", "3"]
+    pq.write_table(pa.table({"id": list("abcd"), "age": ages}), tmp_path / "nodes.parquet")
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    graph = nx.path_graph(["a", "b", "c", "d"])
+    nx.set_node_attributes(graph, dict(zip("abcd", ages, strict=True)), "age")
+    for source, place in ((tmp_path, "in data row 3 of nodes.parquet"), (graph, "of node 'c'")):
+        assert any(note.endswith(f"counts as missing: 'x7' {place}.") for note in gv.read_graph(source).origin.notes)
+
+
+@pytest.mark.parametrize(
+    "values", [("1", "2", "3", "x7"), (*"1234567", "x7", None, ""), (*map(str, range(18)), "x", "y")]
+)
+def test_a_tenth_of_the_values_or_one_beside_three_numbers_may_be_bad(values: tuple[str | None, ...]) -> None:
+    found = mostly_numbers(text(*values), "age", [], CELLS)
+    assert found is not None
+    assert np.isnan(found).tolist() == [value is None or not value.isdigit() for value in values]
+
+
 def test_several_bad_cells_are_counted_and_the_first_is_named() -> None:
     notes: list[str] = []
-    mostly_numbers(text(*map(str, range(40)), "12k", "x"), "income", notes)
-    assert notes == ["2 values of 'income' are not numbers and count as missing: the first is '12k' in row 41."]
+    mostly_numbers(text(*map(str, range(40)), "12k", "x"), "income", notes, CELLS)
+    assert notes == ["2 values of 'income' are not numbers and count as missing: the first is '12k' in row 40."]
 
 
 def test_decimal_commas_are_numbers() -> None:
     notes: list[str] = []
-    values = mostly_numbers(text("3,25", "-1,5", "7", "n/a"), "height", notes)
+    values = mostly_numbers(text("3,25", "-1,5", "7", "n/a"), "height", notes, CELLS)
     assert values is not None
     assert values[:3].tolist() == [3.25, -1.5, 7]
     assert np.isnan(values[3])
@@ -117,11 +167,21 @@ def test_decimal_commas_are_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [("a", "b", "3"), ("1", "2", "x", "y"), ("1,234,567", "2,000,000"), (None, None), ("7",)]
+    "values",
+    [
+        ("a", "b", "3"),
+        ("a1", "2", "3"),
+        ("1", "2", "x", "y"),
+        ("1", "2", "3", "a", "b", "c"),
+        ("1,234,567", "2,000,000"),
+        (None, None),
+        ("7",),
+        (*map(str, range(17)), "x", "y"),
+    ],
 )
 def test_words_stay_words(values: tuple[str | None, ...]) -> None:
     notes: list[str] = []
-    assert mostly_numbers(text(*values), "team", notes) is None
+    assert mostly_numbers(text(*values), "team", notes, CELLS) is None
     assert notes == []
 
 

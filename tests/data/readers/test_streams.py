@@ -63,14 +63,14 @@ def test_blocks_make_no_difference(kind: str, with_nodes: bool, tmp_path: Path, 
 def test_the_row_of_a_fault_is_that_of_the_file(tmp_path: Path) -> None:
     ids = IDS["text"]
     folder = write(tmp_path, ids, True, {"source": ["user-1"], "target": ["user-x"], "weight": [1]})
-    assert "edges.parquet, row 5000, column 'target', has the id 'user-x'" in refusal(folder)
+    assert "edges.parquet, data row 5000, column 'target', has the id 'user-x'" in refusal(folder)
     write(tmp_path, ids, True, {"source": ["user-1"], "target": [None], "weight": [1]})
-    assert "edges.parquet, row 5000, column 'target', is empty" in refusal(folder)
+    assert "edges.parquet, data row 5000, column 'target', is empty" in refusal(folder)
     write(tmp_path, ids, True, {"source": ["user-1"], "target": ["user-2"], "weight": [None]})
-    assert "edges.parquet, row 5000, has a link without a weight" in refusal(folder, min_weight=2)
+    assert "edges.parquet, data row 5000, has a link without a weight" in refusal(folder, min_weight=2)
     rows = pq.read_table(write(tmp_path, ids, True) / "edges.parquet").to_pylist()
     loop = next(number for number, row in enumerate(rows, 1) if row["source"] == row["target"])
-    assert f"edges.parquet, row {loop}, links a node to itself" in refusal(folder, loops="refuse")
+    assert f"edges.parquet, data row {loop}, links a node to itself" in refusal(folder, loops="refuse")
     seen, repeated = set[tuple[str, str]](), 0
     for number, row in enumerate(rows, 1):
         ends = row["source"], row["target"]
@@ -78,7 +78,7 @@ def test_the_row_of_a_fault_is_that_of_the_file(tmp_path: Path) -> None:
             repeated = number
             break
         seen.add(ends)
-    assert f"edges.parquet, row {repeated}, repeats a link" in refusal(folder, duplicates="refuse")
+    assert f"edges.parquet, data row {repeated}, repeats a link" in refusal(folder, duplicates="refuse")
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -60,6 +60,22 @@ def test_lines_are_counted_past_comments_blank_lines_and_quoted_breaks(tmp_path:
 
 
 @pytest.mark.parametrize(
+    ("edges", "place"),
+    [
+        ("# a comment\n\nsource,target\n\nann,bob\n\r\nbob,bob\n", "line 7"),
+        ('# a comment\nsource,target,note\nann,bob,none\nbob,bob,"two\nlines"\n', "lines 4 to 5"),
+        ('source,target,note\r\nann,bob,"a\rb\r\nc"\r\n\r\nbob,bob,none\r\n', "line 6"),
+        ('source,target,note\nann,bob,"' + 200_000 * "a" + '"\n\nbob,bob,none\n', "data row 2"),
+        ("source,target,note\nann,bob," + 200_000 * "a" + "\n\nbob,bob,none\n", "line 4"),
+        ("source target\n ann\tbob \n\n   \nbob  bob\n", "line 5"),
+    ],
+)
+def test_a_row_is_named_by_its_lines_where_they_are_known(tmp_path: Path, edges: str, place: str) -> None:
+    (tmp_path / "list.txt").write_bytes(edges.encode())
+    assert f"list.txt, {place}, links a node to itself" in refusal(tmp_path / "list.txt", loops="refuse")
+
+
+@pytest.mark.parametrize(
     ("edges", "nodes"),
     [
         ("source,target\nnode 0 ,node 1\nnode 1,node 2 \n", "id,n\nnode 0,1\nnode 1,2\nnode 2,4\n"),

@@ -77,8 +77,8 @@ def test_nodes_in_a_file(make: MakeTable, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("edges", "nodes", "says"),
     [
-        ({"source": ["ann"], "target": ["eve"]}, {"id": ["ann"]}, "the table of links, row 1.*'eve'"),
-        ({"source": ["ann"], "target": ["ann"]}, {"id": ["ann", "ann"]}, "the table of nodes, row 2"),
+        ({"source": ["ann"], "target": ["eve"]}, {"id": ["ann"]}, "the table of links, data row 1.*'eve'"),
+        ({"source": ["ann"], "target": ["ann"]}, {"id": ["ann", "ann"]}, "the table of nodes, data row 2"),
         ({"source": ["ann"]}, {"id": ["ann"]}, "the table of links has 1 column and no target"),
         (
             {"source": ["ann"], "target": ["bob"], "weight": ["x"]},

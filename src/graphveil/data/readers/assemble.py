@@ -1,6 +1,6 @@
 """Build a graph from what a reader returned: links, classes and features, with notes about each step."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from graphveil.data.degree_features import degree_features
 from graphveil.data.graph import UNKNOWN, check_graph, undirected_pairs
 from graphveil.data.origin import Column, Encoding, Origin, ReadOptions
 from graphveil.data.readers.classes import Classes, encode_classes, encode_classes_like
-from graphveil.data.readers.columns import are_identifiers
+from graphveil.data.readers.columns import BadCells, are_identifiers
 from graphveil.data.readers.dates import are_dates
 from graphveil.data.readers.features import (
     Matrix,
@@ -25,7 +25,7 @@ from graphveil.data.readers.features import (
 from graphveil.data.readers.links import Links, LinkStream, simple_links
 from graphveil.data.readers.safe_open import no_column
 from graphveil.data.readers.text import MISSING
-from graphveil.data.sentences import list_names, plural
+from graphveil.data.sentences import list_names, plural, quote
 from graphveil.data.sparse import identity
 from graphveil.errors import GraphveilError, shortened
 from graphveil.target import BUILT_IN, Target
@@ -51,6 +51,7 @@ class Contents:
         unread: Columns that were not read because they were not requested.
         notes: What the reader did.
         detected: Columns for those fields of `ReadOptions` that were not given.
+        where: Where a node is in the source, for messages: "in line 8 of nodes.csv"; its id if this is not known.
     """
 
     name: str
@@ -63,6 +64,11 @@ class Contents:
     unread: Sequence[str] = ()
     notes: Sequence[str] = ()
     detected: Mapping[str, str] = field(default_factory=dict)
+    where: Callable[[int], str] | None = None
+
+    def cells(self, reading: ReadOptions) -> BadCells:
+        """What happens to values that are no numbers in a column of numbers."""
+        return BadCells(reading.bad_values, self.where or (lambda row: f"of node {quote(str(self.ids[row]))}"))
 
 
 def assemble(contents: Contents, reading: ReadOptions, encoding: Encoding | None) -> Data:
@@ -73,10 +79,13 @@ def assemble(contents: Contents, reading: ReadOptions, encoding: Encoding | None
         raise GraphveilError(f"{contents.name} has no node: a graph needs at least one.")
     reading = replace(reading, **contents.detected)  # type: ignore[arg-type]
     sources = _targets(contents, reading, notes, encoding)
-    targets = {name: _classes(contents, name, column, reading, encoding, notes) for name, column in sources.items()}
-    differences = [
-        f"{new_values(classes.lost, sources[name])} as unknown." for name, classes in targets.items() if classes.lost
-    ]
+    differences: list[str] = []
+    targets = {
+        name: _classes_like(contents, name, column, reading, encoding, differences)
+        if encoding is not None and name in encoding.classes
+        else _classes(contents, name, column, reading, notes)
+        for name, column in sources.items()
+    }
     pieces = _features(contents, reading, encoding, set(sources.values()), notes if encoding is None else differences)
     graph = Data(edge_index=edge_index)
     structural = not pieces.columns and reading.missing == "degree"
@@ -140,22 +149,28 @@ def _detect_label(contents: Contents, notes: list[str]) -> str | None:
     return name
 
 
-def _classes(
-    contents: Contents, name: str, column: str, reading: ReadOptions, encoding: Encoding | None, notes: list[str]
-) -> Classes:
-    values = contents.columns[column]
-    if encoding is not None and name in encoding.classes:
-        return encode_classes_like(values, column, encoding.classes[name], encoding.cuts.get(name))
-    bins = reading.bins.get(name, reading.bins.get(column))
-    classes = encode_classes(values, column, bins, numeric_labels=name == "labels" or name in contents.attributes)
+def _classes(contents: Contents, name: str, column: str, reading: ReadOptions, notes: list[str]) -> Classes:
+    values, bins = contents.columns[column], reading.bins.get(name, reading.bins.get(column))
+    numeric_labels = name == "labels" or name in contents.attributes
+    classes = encode_classes(values, column, bins, notes, contents.cells(reading), numeric_labels)
     unknown_count = int((classes.codes == UNKNOWN).sum())
     unknown_nodes = f", unknown for {plural(unknown_count, 'node')}" if unknown_count else ""
     notes.append(f"{name}: {plural(len(classes.names), 'class', 'classes')}{unknown_nodes}.")
     if classes.cuts is not None and are_dates(values):
         notes.append(f"The dates of {column!r} are converted to days.")
-    if doubtful := [class_name for class_name in classes.names if class_name in MISSING]:
-        counts = "counts as a class" if len(doubtful) == 1 else "count as classes"
-        notes.append(f"{list_names(doubtful)} of {column!r} {counts}; leave a cell empty if its value is unknown.")
+    if like_missing := [class_name for class_name in classes.names if class_name in MISSING]:
+        counts = "counts as a class" if len(like_missing) == 1 else "count as classes"
+        notes.append(f"{list_names(like_missing)} of {column!r} {counts}; leave a cell empty if its value is unknown.")
+    return classes
+
+
+def _classes_like(
+    contents: Contents, name: str, column: str, reading: ReadOptions, encoding: Encoding, notes: list[str]
+) -> Classes:
+    known, cuts = encoding.classes[name], encoding.cuts.get(name)
+    classes = encode_classes_like(contents.columns[column], column, known, cuts, notes, contents.cells(reading))
+    if classes.lost:
+        notes.append(f"{new_values(classes.lost, column)} as unknown.")
     return classes
 
 
@@ -171,9 +186,9 @@ def _features(
         if name in taken:
             raise GraphveilError(f"{name!r} is a target and cannot also be a feature: remove it from one of them.")
     if encoding is not None:
-        return _features_like(contents, encoding, taken | set(reading.drop), notes)
+        return _features_like(contents, encoding, taken | set(reading.drop), notes, contents.cells(reading))
     table = {name: contents.columns[name] for name in chosen}
-    pieces = encode_features(table, len(contents.ids), notes, reading.bad_values)
+    pieces = encode_features(table, len(contents.ids), notes, contents.cells(reading))
     if contents.matrix is not None and reading.features is None:
         pieces.add(Column("x", "matrix", contents.matrix.shape[1]), contents.matrix)
     if reading.features is not None and not pieces.columns:
@@ -187,11 +202,13 @@ def _features(
     return pieces
 
 
-def _features_like(contents: Contents, encoding: Encoding, taken: set[str], notes: list[str]) -> Pieces:
+def _features_like(
+    contents: Contents, encoding: Encoding, taken: set[str], notes: list[str], cells: BadCells
+) -> Pieces:
     columns = dict(contents.columns)
     if contents.matrix is not None:
         columns["x"] = contents.matrix
-    pieces = encode_like(columns, encoding.columns, len(contents.ids), notes)
+    pieces = encode_like(columns, encoding.columns, len(contents.ids), notes, cells)
     known = {*_sources(encoding.columns), *encoding.left_out, *taken}
     if extra := [name for name in contents.columns if name not in known]:
         notes.append(f"Columns unknown to the encoder are ignored: {list_names(extra)}.")

@@ -1,5 +1,6 @@
 """Encode a column as the classes of a target, and a newer column as the same classes."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphveil.data.graph import UNKNOWN
-from graphveil.data.readers.columns import class_codes, numbers, words
-from graphveil.data.readers.dates import are_dates, date_name
+from graphveil.data.readers.columns import NUMBER, BadCells, class_codes, mostly_numbers, numbers, text_numbers, words
+from graphveil.data.readers.dates import are_dates, date_name, like_dates
 from graphveil.errors import GraphveilError
 
 NOTHING = ("",)
@@ -42,62 +43,142 @@ class Classes:
     lost: int = 0
 
 
-def encode_classes(column: pa.ChunkedArray, name: str, bins: int | None, numeric_labels: bool = False) -> Classes:
+def encode_classes(
+    column: pa.ChunkedArray,
+    name: str,
+    bins: int | None,
+    notes: list[str],
+    cells: BadCells,
+    numeric_labels: bool = False,
+) -> Classes:
     """Encode values as classes 0, 1, ... in the order of their names, or of the numbers.
+
+    With bins, a value that is no number in a column of numbers is treated as in a feature. Without bins it is a class,
+    as in a column of words.
 
     Args:
         column: The values.
         name: The name of the column.
         bins: The number of classes of about equal size to cut numbers into.
+        notes: What was noticed is added to them.
+        cells: What happens to values that are no numbers.
         numeric_labels: Whether whole numbers are classes, however many there are.
     """
+    if bins is not None:
+        values = _to_cut(column, name, notes, cells)
+        if values is None:
+            raise GraphveilError(
+                f"{name!r} cannot be cut into {bins} bins, because it holds text{_example(column, name, cells)}: omit"
+                " its bins, or correct the values that are not numbers or dates."
+            )
+        return _binned(values, bins, date_name if are_dates(column) else number_name)
     values = numbers(column)
     if values is None:
-        if bins is not None:
-            raise GraphveilError(
-                f"{name!r} cannot be cut into {bins} bins, because its values are text: omit its bins."
-            )
-        text = words(column, name, NOTHING)
-        names = sorted(value for value in pc.unique(text).to_pylist() if value is not None)
-        return _checked(Classes(class_codes(text, names), names), name)
+        return _classes_of_words(column, name, notes, cells, numeric_labels)
     dates = are_dates(column)
-    name_of = date_name if dates else number_name
-    if bins is not None:
-        return _binned(values, bins, name_of)
     different = np.unique(values[~np.isnan(values)])
-    whole = bool((different == np.rint(different)).all())
-    if len(different) > MAX_NUMBERS and not (numeric_labels and whole and not dates):
-        raise GraphveilError(
-            f"{name!r} has {len(different):,} different {'dates' if dates else 'numbers'}: cut it into bins of equal"
-            f" size, as in --bins {name}=4 (in Python: bins={{{name!r}: 4}}), or replace them by classes."
-        )
+    if _are_many(different, numeric_labels and not dates):
+        raise _many(name, f"{len(different):,} different {'dates' if dates else 'numbers'}")
+    name_of = date_name if dates else number_name
     return _checked(Classes(_nearest(values, different), [name_of(value) for value in different]), name)
 
 
 def encode_classes_like(
-    column: pa.ChunkedArray, name: str, names: Sequence[str], cuts: Sequence[float] | None
+    column: pa.ChunkedArray,
+    name: str,
+    names: Sequence[str],
+    cuts: Sequence[float] | None,
+    notes: list[str],
+    cells: BadCells,
 ) -> Classes:
-    """Encode values as the classes of an earlier graph; values of no such class are unknown."""
-    values = numbers(column)
+    """Encode values as the classes of an earlier graph; values of no such class are unknown.
+
+    If its classes are numbers or bins of numbers, a value that is no number is treated as in a feature.
+    """
     if cuts is not None:
-        if values is None and words(column, name).null_count < len(column):
-            raise GraphveilError(f"{name!r} held numbers, which were cut into bins, and holds text now: give numbers.")
-        values = np.full(len(column), np.nan) if values is None else values
+        values = _to_cut(column, name, notes, cells)
+        if values is None:
+            raise GraphveilError(
+                f"{name!r} held numbers, which were cut into bins, and holds text now"
+                f"{_example(column, name, cells)}: give numbers."
+            )
         return Classes(_cut(values, np.asarray(cuts)), names, cuts)
-    if values is None:
-        text = words(column, name, NOTHING)
-    else:
-        different, place = np.unique(values, return_inverse=True)
-        name_of = date_name if are_dates(column) else number_name
-        written = pa.array([None if np.isnan(value) else name_of(value) for value in different], pa.string())
-        text = pa.chunked_array([written.take(pa.array(place))])
+    values = numbers(column)
+    text = words(column, name, NOTHING) if values is None else _written(values, are_dates(column))
     codes = class_codes(text, names)
-    return Classes(codes, names, lost=int((codes == UNKNOWN).sum()) - text.null_count)
+    if values is None and _lost(codes, text) and all(re.fullmatch(NUMBER, known) for known in names):
+        values = mostly_numbers(column, name, notes, cells)
+        if values is not None:  # the text "1.0" is of the class "1"
+            text = pc.if_else(pa.array((codes != UNKNOWN).numpy()), text, _written(values, dates=False))
+            codes = class_codes(text, names)
+    return Classes(codes, names, lost=_lost(codes, text))
 
 
 def number_name(value: float) -> str:
     """Return a number as the name of a class."""
     return str(int(value)) if value == np.rint(value) and abs(value) < 2**53 else f"{value:g}"
+
+
+def _to_cut(column: pa.ChunkedArray, name: str, notes: list[str], cells: BadCells) -> NDArray[np.float64] | None:
+    """A column of numbers or dates, or without any value; None if it holds text."""
+    values = numbers(column)
+    if values is None:
+        values = mostly_numbers(column, name, notes, cells)
+    if values is None and words(column, name).null_count == len(column):
+        return np.full(len(column), np.nan)
+    return values
+
+
+def _example(column: pa.ChunkedArray, name: str, cells: BadCells) -> str:
+    """A value for a message about a column of text: the first that is neither a number nor like a date."""
+    found = text_numbers(column, name, cells)
+    if found is None or not len(found.bad):
+        return ""
+    others = found.bad[~np.asarray(like_dates(found.text))[found.bad]]
+    return f", such as {found.value((others if len(others) else found.bad)[0])}"
+
+
+def _classes_of_words(
+    column: pa.ChunkedArray, name: str, notes: list[str], cells: BadCells, numeric_labels: bool
+) -> Classes:
+    """Each value as a class; what is no number in a column of numbers is noted, and too many numbers are refused."""
+    found = text_numbers(column, name, cells)
+    if found is not None and found.mostly and (len(found.bad) or found.commas):
+        different = np.unique(found.values[~np.isnan(found.values)])
+        if _are_many(different, numeric_labels):
+            besides = f", besides {found.value(found.bad[0])}" if len(found.bad) else ""
+            raise _many(name, f"{len(different):,} different numbers{besides}")
+        if len(found.bad):
+            notes.append(f"{found.note('a class', 'classes')}; leave a cell empty if its value is unknown.")
+    text = words(column, name, NOTHING)
+    names = sorted(value for value in pc.unique(text).to_pylist() if value is not None)
+    return _checked(Classes(class_codes(text, names), names), name)
+
+
+def _are_many(different: NDArray[np.float64], numeric_labels: bool) -> bool:
+    """Whether numbers are too many to be classes; `numeric_labels` as in `encode_classes`."""
+    whole = bool((different == np.rint(different)).all())
+    return len(different) > MAX_NUMBERS and not (numeric_labels and whole)
+
+
+def _many(name: str, what: str) -> GraphveilError:
+    return GraphveilError(
+        f"{name!r} has {what}: cut it into bins of equal size, as in --bins {name}=4 (in Python: bins={{{name!r}: 4}}),"
+        " or replace them by classes."
+    )
+
+
+def _written(values: NDArray[np.float64], dates: bool) -> pa.ChunkedArray:
+    """Numbers or dates as the names of classes."""
+    different, place = np.unique(values, return_inverse=True)
+    name_of = date_name if dates else number_name
+    written = pa.array([None if np.isnan(value) else name_of(value) for value in different], pa.string())
+    return pa.chunked_array([written.take(pa.array(place))])
+
+
+def _lost(codes: Tensor, text: pa.ChunkedArray) -> int:
+    """How many values belong to no class."""
+    return int((codes == UNKNOWN).sum()) - int(text.null_count)
 
 
 def _checked(classes: Classes, name: str) -> Classes:

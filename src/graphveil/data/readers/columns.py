@@ -1,6 +1,8 @@
 """The values of a column, as numbers or as text."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +24,12 @@ MAX_CATEGORIES = 1000
 """How many categories a feature column may have in a large table, up to a tenth of its rows."""
 
 
-MOSTLY = 0.9
-"""The share of known values that must be numbers, so that the others are errors and not words."""
+MOST_BAD_CELLS = 0.1
+"""The largest share of the known values of a column of numbers that may be no numbers; else the column holds words."""
+
+FEWEST_NUMBERS = 3
+"""As many numbers make a column one of numbers in spite of a single other value, whatever the share of that value."""
+
 NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 
 
@@ -36,44 +42,101 @@ def numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def mostly_numbers(
-    column: pa.ChunkedArray, name: str, notes: list[str], bad_values: str = "missing"
-) -> NDArray[np.float64] | None:
-    """Return a column of text whose known values are mostly numbers as numbers, with NaN for the others; else None.
-
-    A number may have a decimal comma. What was read in this way, and which values are no numbers, is added to `notes`.
+@dataclass(frozen=True)
+class BadCells:
+    """What happens to values that are no numbers in a column of numbers.
 
     Args:
-        column: The column.
-        name: Its name.
-        notes: What was noticed.
-        bad_values: Whether values that are not numbers count as "missing", or "refuse" the column.
+        choice: "missing" counts them as missing values, and "refuse" refuses the column.
+        where: Where a row is, for messages: "in line 8 of nodes.csv".
     """
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+
+    choice: Literal["missing", "refuse"]
+    where: Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class TextNumbers:
+    """A column of text as numbers.
+
+    Args:
+        name: The name of the column.
+        text: The values, null where they are missing.
+        values: (rows,), NaN where a value is missing or no number.
+        bad: The rows with a value that is no number.
+        commas: How many numbers have a decimal comma.
+        where: As in `BadCells`.
+    """
+
+    name: str
+    text: pa.ChunkedArray
+    values: NDArray[np.float64]
+    bad: NDArray[np.intp]
+    commas: int
+    where: Callable[[int], str]
+
+    @property
+    def count(self) -> int:
+        """How many values are numbers."""
+        return len(self.text) - int(self.text.null_count) - len(self.bad)
+
+    @property
+    def mostly(self) -> bool:
+        """Whether this is a column of numbers, so that its other values are errors and not words.
+
+        At most a tenth of the known values are others; in a short column it may be one value beside three numbers.
+        """
+        few = len(self.bad) <= MOST_BAD_CELLS * (self.count + len(self.bad))
+        return self.count >= 2 and (few or (len(self.bad) == 1 and self.count >= FEWEST_NUMBERS))
+
+    def value(self, row: int) -> str:
+        """Return the value of a row and where it is: "'x7' in line 8 of nodes.csv"."""
+        return f"{shortened(str(self.text[int(row)]), 40)!r} {self.where(int(row))}"
+
+    def note(self, singular: str, several: str) -> str:
+        """Return a note about the values that are no numbers: what one counts as, and what several count as."""
+        number, numbers = f"is not a number and counts as {singular}", f"are not numbers and count as {several}"
+        which = plural(len(self.bad), f"value of {self.name!r} {number}", f"values of {self.name!r} {numbers}")
+        return f"{which}: {'' if len(self.bad) == 1 else 'the first is '}{self.value(self.bad[0])}"
+
+
+def text_numbers(column: pa.ChunkedArray, name: str, cells: BadCells) -> TextNumbers | None:
+    """Return a column of text as numbers, which may have a decimal comma; None if it is of another type."""
+    if not is_text(column.type):
         return None
     text = pc.utf8_trim_whitespace(words(column, name))
     comma = pc.fill_null(pc.match_substring_regex(text, r"^[+-]?\d+,\d+$"), False)
     plain = pc.if_else(comma, pc.replace_substring(text, ",", "."), text)
     is_number = pc.fill_null(pc.match_substring_regex(plain, NUMBER), False)
-    known = len(text) - text.null_count
-    count = pc.sum(is_number).as_py() or 0
-    if count < MOSTLY * known or count < 2:
-        return None
-    if commas := pc.sum(comma).as_py():
-        notes.append(f"{plural(commas, 'value')} of {name!r} with a decimal comma: read as numbers.")
-    if count < known:
-        bad = pc.and_(pc.invert(is_number), pc.is_valid(text)).to_numpy(zero_copy_only=False).nonzero()[0]
-        first = f"{shortened(str(text[int(bad[0])].as_py()), 40)!r} in row {bad[0] + 1:,}"
-        if bad_values == "refuse":
-            raise GraphveilError(
-                f"{first} of {name!r} is not a number, but {plural(count, 'other value')} of this column are: correct"
-                " it, drop the column, or let such values count as missing (--bad-values missing)."
-            )
-        singular, several = "is not a number and counts as missing", "are not numbers and count as missing"
-        which = plural(len(bad), f"value of {name!r} {singular}", f"values of {name!r} {several}")
-        notes.append(f"{which}: {'' if len(bad) == 1 else 'the first is '}{first}.")
     values = pc.cast(pc.if_else(is_number, plain, pa.scalar(None, plain.type)), pa.float64())
-    return np.asarray(values.to_numpy(), dtype=np.float64)
+    bad = np.flatnonzero(pc.and_(pc.invert(is_number), pc.is_valid(text)))
+    commas = pc.sum(comma).as_py() or 0
+    return TextNumbers(name, text, np.asarray(values.to_numpy(), dtype=np.float64), bad, commas, cells.where)
+
+
+def mostly_numbers(column: pa.ChunkedArray, name: str, notes: list[str], cells: BadCells) -> NDArray[np.float64] | None:
+    """Return a column of text that holds numbers as numbers, with NaN for its other values; else None.
+
+    What was read in this way, and which values are no numbers, is added to `notes`.
+    """
+    found = text_numbers(column, name, cells)
+    if found is None or not found.mostly:
+        return None
+    if found.commas:
+        notes.append(f"{plural(found.commas, 'value')} of {name!r} with a decimal comma: read as numbers.")
+    if len(found.bad) and cells.choice == "refuse":
+        raise GraphveilError(
+            f"{found.value(found.bad[0])} is not a number, but {plural(found.count, 'other value')} of {name!r} are:"
+            " correct it, drop the column, or let such values count as missing (--bad-values missing)."
+        )
+    if len(found.bad):
+        notes.append(f"{found.note('missing', 'missing')}.")
+    return found.values
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is that of text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def missing_words(column: pa.ChunkedArray) -> list[str]:

@@ -40,6 +40,11 @@ def are_dates(column: pa.ChunkedArray) -> bool:
     return days(column) is not None
 
 
+def like_dates(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return whether each value begins like a date."""
+    return pc.fill_null(pc.match_substring_regex(text, r"^\d{4}-\d{2}-\d{2}"), False)
+
+
 def date_name(day: float) -> str:
     """Return the date of a number of days, with the time unless it is midnight: 2024-04-30 12:57:00."""
     moment = np.datetime64(round(day * _A_DAY["us"]), "us")

@@ -21,6 +21,7 @@ from graphveil.data.origin import Column
 from graphveil.data.readers.columns import (
     FEW_CATEGORIES,
     MAX_CATEGORIES,
+    BadCells,
     class_codes,
     missing_words,
     mostly_numbers,
@@ -56,12 +57,10 @@ class Pieces:
         self.parts.append(part)
 
 
-def encode_features(
-    table: Mapping[str, pa.ChunkedArray], rows: int, notes: list[str], bad_values: str = "missing"
-) -> Pieces:
+def encode_features(table: Mapping[str, pa.ChunkedArray], rows: int, notes: list[str], cells: BadCells) -> Pieces:
     """Encode columns as features, in their order; which columns are excluded, and why, is added to `notes`."""
     pieces = Pieces()
-    read = {name: _numbers(column, name, notes, bad_values) for name, column in table.items()}
+    read = {name: _numbers(column, name, notes, cells) for name, column in table.items()}
     numeric = {name: values for name, values in read.items() if values is not None}
     bag = [name for name, values in numeric.items() if _is_count(values)] if len(numeric) > MANY else []
     if len(bag) > MANY:
@@ -86,7 +85,11 @@ def encode_features(
 
 
 def encode_like(
-    table: Mapping[str, pa.ChunkedArray | Matrix], columns: Sequence[Column], rows: int, notes: list[str]
+    table: Mapping[str, pa.ChunkedArray | Matrix],
+    columns: Sequence[Column],
+    rows: int,
+    notes: list[str],
+    cells: BadCells,
 ) -> Pieces:
     """Encode columns in the same way as those of an earlier graph."""
     pieces = Pieces()
@@ -95,12 +98,12 @@ def encode_like(
         notes.append(f"Columns that the encoder expects are missing and filled with 0: {list_names(missing)}.")
     for column in columns:
         if column.kind == "matrix" and column.categories:
-            parts = [_number_like(table.get(name), name, rows, notes, missing=0.0) for name in column.categories]
+            parts = [_number_like(table.get(name), name, rows, notes, cells, missing=0.0) for name in column.categories]
             pieces.add(column, _stacked(parts))
         elif column.name not in table:
             pieces.add(column, sp.csr_matrix((rows, column.width), dtype=np.float32))
         elif column.kind == "number":
-            values = _number_like(table[column.name], column.name, rows, notes, missing=np.nan)
+            values = _number_like(table[column.name], column.name, rows, notes, cells, missing=np.nan)
             standard = (values - column.mean) / column.deviation
             pieces.add(column, np.nan_to_num(standard).astype(np.float32)[:, None])
         elif column.kind == "category":
@@ -169,12 +172,10 @@ def is_fixed(kind: pa.DataType) -> bool:
     return bool(pa.types.is_fixed_size_list(kind))
 
 
-def _numbers(
-    column: pa.ChunkedArray, name: str, notes: list[str], bad_values: str = "missing"
-) -> NDArray[np.float64] | None:
+def _numbers(column: pa.ChunkedArray, name: str, notes: list[str], cells: BadCells) -> NDArray[np.float64] | None:
     """A column of numbers, or of text that is mostly numbers; None for words."""
     values = numbers(column)
-    return mostly_numbers(column, name, notes, bad_values) if values is None else values
+    return mostly_numbers(column, name, notes, cells) if values is None else values
 
 
 def _is_count(values: NDArray[np.float64]) -> bool:
@@ -260,10 +261,10 @@ def _matrix(column: pa.ChunkedArray, name: str) -> Matrix:
 
 
 def _number_like(
-    column: pa.ChunkedArray | None, name: str, rows: int, notes: list[str], missing: float
+    column: pa.ChunkedArray | None, name: str, rows: int, notes: list[str], cells: BadCells, missing: float
 ) -> NDArray[np.float64]:
     """A column as numbers, with `missing` for missing values, and for all if the column is missing or holds text."""
-    values = None if column is None else _numbers(column, name, notes)
+    values = None if column is None else _numbers(column, name, notes, cells)
     if values is None:
         if column is not None and not pa.types.is_null(column.type):
             notes.append(f"{name!r} held numbers and holds text now: all its values count as missing.")

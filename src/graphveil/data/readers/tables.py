@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from graphveil.data.origin import ReadOptions
 from graphveil.data.readers import ids as node_ids
 from graphveil.data.readers.assemble import LABEL_NAMES, Contents
-from graphveil.data.readers.columns import numbers
+from graphveil.data.readers.columns import is_text, numbers
 from graphveil.data.readers.find import PARQUET, check_spreadsheet, plain_suffix
 from graphveil.data.readers.links import Block, LinkStream
 from graphveil.data.readers.safe_open import no_column
@@ -190,7 +190,9 @@ def _with_nodes(file: Path | MemoryTable, ends: Ends, reading: ReadOptions, note
             rest[column] = table.read([column], [column])[column]  # "None" may be a class
     original = _original_type(rows[name].type, ids, not isinstance(table, TextTable))
     detected = {**ends.detected, **_named_in_file(table, id=name)}
-    return Contents(table.file.name, original, links, rest, unread=unread, notes=notes, detected=detected)
+    # only in text can a cell have to be found, and otherwise the file need not stay in memory
+    where = _cell_place(table) if any(is_text(values.type) for values in rest.values()) else None
+    return Contents(table.file.name, original, links, rest, unread=unread, notes=notes, detected=detected, where=where)
 
 
 def _without_nodes(ends: Ends, notes: list[str]) -> Contents:
@@ -201,10 +203,15 @@ def _without_nodes(ends: Ends, notes: list[str]) -> Contents:
     return Contents(ends.table, original, ends.numbered(ids), notes=notes, detected=ends.detected)
 
 
+def _cell_place(table: Table) -> Callable[[int], str]:
+    """Where the cells of a row are, for messages."""
+    return lambda row: f"in {table.where(row)} of {table.file.name}"
+
+
 def _original_type(declared: pa.DataType, ids: pa.Array, typed: bool) -> pa.Array:
     """Ids in the type of the file; in a file without types, numbers if all ids are numbers."""
-    text = pa.types.is_string(declared) or pa.types.is_large_string(declared)
-    if pa.types.is_integer(ids.type) and declared != ids.type and (pa.types.is_integer(declared) or (typed and text)):
+    whole = pa.types.is_integer(declared) or (typed and is_text(declared))
+    if pa.types.is_integer(ids.type) and declared != ids.type and whole:
         return ids.cast(declared)
     return ids.cast(pa.string()) if pa.types.is_large_string(ids.type) and ids.nbytes < 2**31 else ids
 

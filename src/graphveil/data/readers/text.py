@@ -5,14 +5,18 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
+from numpy.typing import NDArray
 
 from graphveil.data.readers.safe_open import MAX_BYTES, MAX_COLUMNS, SMALL, as_utf8, brief, read_bytes
-from graphveil.data.sentences import plural
+from graphveil.data.sentences import data_row, plural
 from graphveil.errors import GraphveilError
 
 MISSING = (
@@ -73,12 +77,15 @@ class TextTable:
         return replace(self, names=names, unnamed=frozenset(names), header="", body=body, before=self.before - 1)
 
     def place(self, row: int) -> str:
-        """Where a row is in the file, for messages."""
-        try:
-            number = next(line for at, (line, _) in enumerate(self._rows()) if at == row)
-        except (csv.Error, StopIteration):
-            number = self.before + row + 1
-        return f"{self.file}, line {number}"
+        """Where a row is, for messages, with the path of the file."""
+        return f"{self.file}, {self.where(row)}"
+
+    def where(self, row: int) -> str:
+        """The line of a row in the file, or its lines if it has a line break in quotes."""
+        if row >= len(self._lines):
+            return data_row(row)
+        first, last = self._lines[row]
+        return f"line {first}" if first == last else f"lines {first} to {last}"
 
     def _typed(self, columns: Sequence[str], texts: Sequence[str]) -> pa.Table:
         try:
@@ -89,14 +96,14 @@ class TextTable:
         return _numbers(self._parsed(columns, columns), texts)  # a column began with numbers and has text later
 
     def _parsed(self, columns: Sequence[str], texts: Sequence[str]) -> pa.Table:
-        quoted = self.delimiter != " " and b'"' in self.body
         table: pa.Table = pa_csv.read_csv(
             pa.BufferReader(self.body),
             pa_csv.ReadOptions(
-                column_names=list(self.names), block_size=MAX_ROW_BYTES if len(self.names) > 1000 or quoted else _BLOCK
+                column_names=list(self.names),
+                block_size=MAX_ROW_BYTES if len(self.names) > 1000 or self._quoted else _BLOCK,
             ),
             pa_csv.ParseOptions(
-                delimiter=self.delimiter, quote_char='"' if quoted else False, newlines_in_values=quoted
+                delimiter=self.delimiter, quote_char='"' if self._quoted else False, newlines_in_values=self._quoted
             ),
             pa_csv.ConvertOptions(
                 include_columns=list(columns),
@@ -107,16 +114,38 @@ class TextTable:
         )
         return table
 
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Each row with the number of its line; slow, and used only to locate an error."""
-        lines = io.StringIO(self.body.decode("utf-8"), newline="")
-        plain = self.delimiter == " "
-        rows = csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL)
+    @cached_property
+    def _lines(self) -> NDArray[np.int64]:
+        """The first and the last line of each row, (rows, 2); of no row if `csv` cannot parse one."""
+        if not self._quoted:
+            numbered = enumerate(self._text(), self.before + 1)
+            lines = np.fromiter((number for number, line in numbered if line.strip("\r\n")), np.int64)
+            return np.stack([lines, lines], axis=1)
+        try:
+            ends = np.fromiter(chain.from_iterable(lines for lines, _ in self._rows()), np.int64)
+        except csv.Error:
+            ends = np.empty(0, np.int64)
+        return ends.reshape(-1, 2)
+
+    @cached_property
+    def _quoted(self) -> bool:
+        """Whether a value may be in quotes, and contain delimiters and line breaks."""
+        return self.delimiter != " " and b'"' in self.body
+
+    def _text(self) -> io.TextIOWrapper:
+        """The lines of the body."""
+        return io.TextIOWrapper(io.BytesIO(self.body), "utf-8", newline="")
+
+    def _rows(self) -> Iterator[tuple[tuple[int, int], list[str]]]:
+        """Each row with its first and its last line; slow, and used only to locate a row for a message."""
+        rows = csv.reader(
+            self._text(), delimiter=self.delimiter, quoting=csv.QUOTE_MINIMAL if self._quoted else csv.QUOTE_NONE
+        )
         before = rows.line_num
         for row in rows:
-            line, before = self.before + before + 1, rows.line_num
+            first, before = before + 1, rows.line_num
             if row:
-                yield line, row
+                yield (self.before + first, self.before + before), row
 
     def _fault(self, error: Exception) -> GraphveilError:
         """The error for bad rows, with their location."""
@@ -125,7 +154,7 @@ class TextTable:
                 f"{self.file} has a row of more than {MAX_ROW_BYTES >> 20} MB: check for an unclosed quotation mark."
             )
         try:
-            for line, row in self._rows():
+            for (line, _), row in self._rows():
                 if len(row) != len(self.names):
                     came, expected = plural(len(row), "column"), len(self.names)
                     return GraphveilError(

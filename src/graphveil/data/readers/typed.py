@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from graphveil.data.readers.safe_open import MAX_COLUMNS, brief, check_expansion, check_file
+from graphveil.data.sentences import data_row
 from graphveil.errors import GraphveilError
 
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
@@ -50,7 +51,11 @@ class ParquetTable:
 
     def place(self, row: int) -> str:
         """Where a row is in the file, for messages."""
-        return f"{self.file}, row {row + 1}"
+        return f"{self.file}, {self.where(row)}"
+
+    def where(self, row: int) -> str:
+        """The number of a row."""
+        return data_row(row)
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,11 @@ class MemoryTable:
 
     def place(self, row: int) -> str:
         """Where a row is, for messages."""
-        return f"{self.file}, row {row + 1}"
+        return f"{self.file}, {self.where(row)}"
+
+    def where(self, row: int) -> str:
+        """The number of a row."""
+        return data_row(row)
 
 
 def is_table_object(source: Any) -> bool:
