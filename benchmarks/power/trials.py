@@ -62,7 +62,7 @@ def information(kind: str, nats: float, n: int, seed: int) -> dict[str, Any]:
     bayes = _bayes_of(kind, nats)
     z, y = LEAKS[kind](bayes, n, np.random.default_rng(seed))
     result = audit_of_z(z, secret_of(y, seed), seed).information
-    return {"lower": result.lower.estimate.value, "doubt": result.lower.doubt}
+    return {"lower": result.lower.estimate.value, "warning": result.lower.warning}
 
 
 def _bayes_of(kind: str, nats: float) -> float:

@@ -52,7 +52,7 @@ def test_two_gaussians(distance: float) -> None:
     assert result.lower.estimate.covers(truth)
     assert result.lower.estimate.value == pytest.approx(truth, abs=0.02)
     assert result.vclub.estimate.value == pytest.approx(distance**2 / 4, rel=0.05), "E[(y - 1/2) distance z]"
-    assert result.lower.doubt == ""
+    assert result.lower.warning == ""
 
 
 def test_noise_has_no_information() -> None:
@@ -69,18 +69,18 @@ def test_perfect_answers_are_clipped_at_the_entropy() -> None:
     result = estimates(100.0 * (2 * y - 1), y)
     assert result.lower.estimate.value <= result.entropy
     assert result.lower.estimate.value == pytest.approx(np.log(2), abs=1e-2)
-    assert "above the entropy" in result.vclub.doubt
+    assert "above the entropy" in result.vclub.warning
 
 
-def test_unreliable_estimates_have_a_doubt() -> None:
+def test_unreliable_estimates_have_a_warning() -> None:
     y = np.arange(60) % 2
-    assert "only 30 test examples" in estimates(y.astype(float), y).lower.doubt
+    assert "only 30 test examples" in estimates(y.astype(float), y).lower.warning
     y = np.arange(4000) % 2
-    assert "same answer" in estimates(np.zeros(4000), y).vclub.doubt
+    assert "same answer" in estimates(np.zeros(4000), y).vclub.warning
     wrong = np.where(np.arange(4000) < 2000, 3.0 * (2 * y - 1), -3.0 * (2 * y - 1))
     reversed_ = estimates(wrong, y)  # right on the validation part and wrong on the test part
     assert reversed_.lower.estimate.value == 0
-    assert "overconfident" in reversed_.lower.doubt
+    assert "overconfident" in reversed_.lower.warning
 
 
 def test_pairs_that_share_a_node_widen_the_interval() -> None:

@@ -175,7 +175,7 @@ def test_test_links_exclude_those_that_the_encoder_was_trained_on(trained: Path,
     (found,) = audit_run(made.folder, ["links"], "quick").values()
     queries = found.secret.test.index[:, found.secret.test.y == 1].T.tolist()
     assert as_pairs((ids[one], ids[other]) for one, other in queries) == parts["test_links"]
-    assert found.context.doubts == ()
+    assert found.context.overlaps == ()
     assert "possible train/test overlap" not in {flag.name for flag in found.flags}
 
     again = embed(made.folder, str(tmp_path / "newer"), tmp_path / "again", device="cpu")
@@ -245,9 +245,9 @@ def test_the_audit_warns_if_it_is_unknown_what_was_trained_on(
     made = on(tmp_path / "run", tmp_path, *grown_and_turned())
     warning = f"The run does not record which {what} it was trained on, so the test part may contain some of them."
     assert made.warnings == (warning,)
-    doubts = {audit.secret.name: audit.context.doubts for audit in audit_run(made.folder, attacks="quick").values()}
-    doubt = f"{what} that the encoder was trained on may be in the test part, and embeddings reveal less about them"
-    assert doubts == {"tribe": (), "links": ()} | {"tribe" if what == "nodes" else "links": (doubt,)}
+    overlaps = {audit.secret.name: audit.context.overlaps for audit in audit_run(made.folder, attacks="quick").values()}
+    overlap = f"{what} that the encoder was trained on may be in the test part, and embeddings reveal less about them"
+    assert overlaps == {"tribe": (), "links": ()} | {"tribe" if what == "nodes" else "links": (overlap,)}
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,10 @@ class Context:
         joint: the accuracy or AUC of the joint adversary, if there is one.
         utility: how useful the embeddings are.
         notes: sentences for the readers of the audit.
-        doubts: sentences, each of which is a flag.
+        overlaps: how the test part may overlap with what the encoder was trained on; each sentence is a flag.
     """
 
     joint: float | None = None
     utility: Utility | None = None
     notes: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
+    overlaps: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ TOLERANCE = 1e-9
 def audit_flags(audit: "Audit") -> tuple[Flag, ...]:
     """All flags of an audit."""
     flags = [*audit.shape, *_collapse(audit), *_utility(audit), *_too_few_examples(audit), *_above_certificate(audit)]
-    flags += [Flag("possible train/test overlap", sentence) for sentence in audit.context.doubts]
+    flags += [Flag("possible train/test overlap", sentence) for sentence in audit.context.overlaps]
     if audit.dropped:
         flags.append(Flag("attacks skipped", f"the time budget skipped {', '.join(audit.dropped)}"))
     if audit.unprotected is None and 0 < largest_size(audit) <= TRACES:

@@ -10,7 +10,7 @@ holds for every q. vCLUB,
     mean of log q(y | z) over the true pairs (y, z)  -  mean of log q(y' | z) over y' drawn independently of z,
 
 is an upper bound only if q is close to the true posterior, which cannot be verified. Some failures can be detected:
-the estimate then has a doubt.
+the estimate then has a warning.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,11 +33,11 @@ class Nats:
 
     Args:
         estimate: the value in nats, with its 95 % interval.
-        doubt: why the estimate is unreliable; empty if no reason is known.
+        warning: why the estimate is unreliable; empty if no reason is known.
     """
 
     estimate: Interval
-    doubt: str = ""
+    warning: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ def information(answers: Array, y: Integers, val: tuple[Array, Integers], pairs:
     few = f"only {len(y)} test examples" if len(y) < MIN_EXAMPLES else ""
     return Information(
         entropy,
-        Nats(clipped, few or _doubt_of_lower_bound(lower)),
-        Nats(vclub, few or _doubt_of_vclub(vclub, lower, log_q, share)),
+        Nats(clipped, few or _warning_of_lower_bound(lower)),
+        Nats(vclub, few or _warning_of_vclub(vclub, lower, log_q, share)),
     )
 
 
@@ -164,11 +164,11 @@ def _two_columns(answers: Array) -> Array:
     return answers if answers.ndim == 2 else np.stack([np.zeros(len(answers)), answers], axis=1)
 
 
-def _doubt_of_lower_bound(lower: Interval) -> str:
+def _warning_of_lower_bound(lower: Interval) -> str:
     return "the attack is overconfident: the bound is below 0" if lower.high < 0 else ""
 
 
-def _doubt_of_vclub(vclub: Interval, lower: Interval, log_q: Array, share: Array) -> str:
+def _warning_of_vclub(vclub: Interval, lower: Interval, log_q: Array, share: Array) -> str:
     """A failure of the upper bound that can be detected; empty if there is none."""
     if vclub.value < lower.value - 1e-9:
         return "it is below the lower bound"

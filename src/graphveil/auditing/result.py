@@ -419,4 +419,4 @@ def _further(
 
 
 def _nats(one: Nats) -> formats.Nats:
-    return formats.Nats(value=one.estimate.value, ci=one.estimate.ci, warning=one.doubt or None)
+    return formats.Nats(value=one.estimate.value, ci=one.estimate.ci, warning=one.warning or None)

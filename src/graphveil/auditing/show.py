@@ -202,8 +202,8 @@ def _mutual_information(audit: Audit) -> str:
     nats = audit.information
     lower, vclub = nats.lower, nats.vclub
     text = f"at least {lower.estimate.value:.3f} of {nats.entropy:.3f} nats; vCLUB {vclub.estimate.value:.3f}"
-    doubts = [f"{name}: {one.doubt}" for name, one in (("lower bound", lower), ("vCLUB", vclub)) if one.doubt]
-    return f"{text} (unreliable: {'; '.join(doubts)})" if doubts else text
+    warnings = [f"{name}: {one.warning}" for name, one in (("lower bound", lower), ("vCLUB", vclub)) if one.warning]
+    return f"{text} (unreliable: {'; '.join(warnings)})" if warnings else text
 
 
 def _above_or_below(difference: float) -> str:

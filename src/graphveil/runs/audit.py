@@ -83,7 +83,7 @@ def audit_run(
             own = {title: rows for title, rows in others.embeddings.items() if of_others.get(title, name) == name}
             given = (f"{name} is one of the features that the encoder was given",) if name in features else ()
             utility = None if context.utility is None else replace(context.utility, unprotected=others.utility)
-            about = replace(context, utility=utility, notes=(*others.notes, *given), doubts=_doubts(record, name))
+            about = replace(context, utility=utility, notes=(*others.notes, *given), overlaps=_overlaps(record, name))
             file = folder.audit_file(name, config.secrets)
             audits[file] = audit(z, graph, split, name, attacks, config.seed, own, about, effort, by=by)
             audits[file].save(file)
@@ -139,7 +139,7 @@ def _check_known(graph: Data, split: Split, name: str, record: RunRecord) -> Non
             )
 
 
-def _doubts(record: RunRecord, secret: str) -> tuple[str, ...]:
+def _overlaps(record: RunRecord, secret: str) -> tuple[str, ...]:
     """Why an audit of embeddings by an earlier encoder may understate what they reveal."""
     what = Target.of(secret).examples
     if record.embedded is None or what not in record.embedded.not_recorded:
