@@ -72,11 +72,20 @@ def hash_row(position: Number, first: Number, second: Number, hashes: Array) -> 
     return position & 1
 
 
-@compiled
-def relu_and_drop(
-    h: Array, bias: Array, first: Number, second: Number, ones: Number, scale: Number, out: Array, start: int, stop: int
+@inlined
+def activate_and_drop(
+    h: Array,
+    bias: Array,
+    is_relu: bool,
+    first: Number,
+    second: Number,
+    ones: Number,
+    scale: Number,
+    out: Array,
+    start: int,
+    stop: int,
 ) -> None:
-    """Write scale * relu(h + bias) where coins are 1, else 0, for rows from `start` to `stop`."""
+    """The body of `relu_and_drop` and `elu_and_drop`, which is compiled for each of them."""
     channels = h.shape[1]
     most = np.uint16(ones - 1)
     hashes = np.empty(channels // 2 + 2, np.uint32)
@@ -86,8 +95,27 @@ def relu_and_drop(
         x, here, half = h[row], out[row], halves[odd : odd + channels]
         for c in range(channels):
             value = x[c] + bias[c]
-            value = np.float32(0) if value <= 0 else value * scale  # keeps NaN
+            if is_relu:
+                value = np.float32(0) if value <= 0 else value * scale  # keeps NaN
+            else:
+                value = (exp_of_negative(value) - np.float32(1) if value <= 0 else value) * scale
             here[c] = value if half[c] <= most else np.float32(0)
+
+
+@compiled
+def relu_and_drop(
+    h: Array, bias: Array, first: Number, second: Number, ones: Number, scale: Number, out: Array, start: int, stop: int
+) -> None:
+    """Write scale * relu(h + bias) where coins are 1, else 0, for rows from `start` to `stop`."""
+    activate_and_drop(h, bias, True, first, second, ones, scale, out, start, stop)
+
+
+@compiled
+def elu_and_drop(
+    h: Array, bias: Array, first: Number, second: Number, ones: Number, scale: Number, out: Array, start: int, stop: int
+) -> None:
+    """Write scale * elu(h + bias) where coins are 1, else 0, for rows from `start` to `stop`."""
+    activate_and_drop(h, bias, False, first, second, ones, scale, out, start, stop)
 
 
 @compiled
@@ -104,24 +132,6 @@ def relu_and_drop_backward(
                 value = g[c] * scale if y[c] > 0 else np.float32(0)
                 here[c] = value
                 sums[c] += value
-
-
-@compiled
-def elu_and_drop(
-    h: Array, bias: Array, first: Number, second: Number, ones: Number, scale: Number, out: Array, start: int, stop: int
-) -> None:
-    """Write scale * elu(h + bias) where coins are 1, else 0, for rows from `start` to `stop`."""
-    channels = h.shape[1]
-    most = np.uint16(ones - 1)
-    hashes = np.empty(channels // 2 + 2, np.uint32)
-    halves = hashes.view(np.uint16)
-    for row in range(start, stop):
-        odd = hash_row(row * channels, first, second, hashes)
-        x, here, half = h[row], out[row], halves[odd : odd + channels]
-        for c in range(channels):
-            value = x[c] + bias[c]
-            value = exp_of_negative(value) - np.float32(1) if value <= 0 else value
-            here[c] = value * scale if half[c] <= most else np.float32(0)
 
 
 @compiled
