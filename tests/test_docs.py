@@ -63,7 +63,7 @@ def test_the_examples_of_an_encoder_and_an_attack(forks: Forks, tmp_path: Path) 
     assert forks.script(encoder, Shell(tmp_path)) == "True\n"
     found = dict(re.findall(r"^(.*?) (\d+\.\d) \[", forks.script(attack, Shell(tmp_path)), re.MULTILINE))
     assert {"nearest class mean", "GaussianNB, few", "GaussianNB, all"} <= set(found)
-    assert float(found["nearest class mean"]) > 60, "the features tell the classes; guessing has 20 to 26 %"
+    assert float(found["nearest class mean"]) > 60, "the features tell the classes; the chance level is 20 to 26 %"
 
 
 def test_the_example_of_an_audit(forks: Forks, folder: Path) -> None:

@@ -4,6 +4,7 @@ Programs are real processes and faults are real ones, wherever a test may make t
 """
 
 import ctypes
+import itertools
 import json
 import logging
 import os
@@ -410,27 +411,28 @@ def test_a_torn_record_is_one_sentence(torn: str, forks: Forks, unbroken: Path, 
     assert json.loads((out / "audit.json").read_text())["secret"] == "labels"
 
 
-def slow_disk() -> None:
-    """Every file takes a while to write, so that what comes then meets a half-written one."""
-    real = os.fsync
+@dataclass
+class StuckDisk:
+    """The file with this number is not written to its end before something else happens.
 
-    def sync(fd: Any) -> None:
-        time.sleep(0.03)
-        real(fd)
+    Args:
+        number: 1 is the first file.
+        here: A file that says that the program has come so far.
+    """
 
-    os.fsync = sync
+    number: int
+    here: Path
 
+    def __call__(self) -> None:
+        real, files = os.fsync, itertools.count(1)
 
-def stuck_disk() -> None:
-    """The first file is not written to its end before something else happens."""
-    real = os.fsync
+        def sync(fd: Any) -> None:
+            if next(files) == self.number:
+                self.here.touch()
+                threading.Event().wait(60)
+            real(fd)
 
-    def sync(fd: Any) -> None:
-        os.fsync = real
-        threading.Event().wait(60)
-        real(fd)
-
-    os.fsync = sync
+        os.fsync = sync
 
 
 @pytest.mark.parametrize(
@@ -446,8 +448,10 @@ def test_an_interrupted_export_releases_nothing(
     assert forks("audit", run, "--panel", "quick", before=untuned_attacks) == (0, "")
     out = tmp_path / "release"
     words: list[str | Path] = ["export", run, "--out", out, "--force", "--format", formats]
-    program = forks.start(*words, before=stuck_disk)
-    assert program.wait_for(lambda: any(file.suffix == ".part" for file in tmp_path.rglob("*")))
+    here = tmp_path / "here"
+    program = forks.start(*words, before=StuckDisk(1, here))
+    assert program.wait_for(here.exists)
+    here.unlink()
     program.signal(signal.SIGINT)
     assert program.wait(20) == 130
     assert is_one_sentence(program.said)
@@ -543,14 +547,14 @@ class Killer:
     def one(self, verb: str, out: Path, length: float) -> Program:
         """Start a program and kill it, at any moment, at one of its work, or while it writes."""
         when = self.pick.choice(["ever", "work", "work", "write"])
-        before = slow_disk if when == "write" else None
+        here = self.folder / f"{out.name} writes"
+        here.unlink(missing_ok=True)
+        before = StuckDisk(self.pick.randrange(1, 6), here) if when == "write" else None
         program = self.forks.start(*self.command(verb, out), *VERBS[verb][1], before=before)
         if when == "work":
             program.wait_for((out / ".lock.json").exists)
         if when == "write":
-            seen, files = set[Path](), self.pick.randrange(1, 6)
-            while len(seen) < files and program.process.exitcode is None:
-                seen.update(out.rglob("*.part"))
+            program.wait_for(here.exists)
         else:
             program.process.join(self.pick.uniform(0, length))
         program.signal(signal.SIGKILL)

@@ -184,14 +184,16 @@ def test_nothing_else_leaves(run: Path, store: str, tmp_path: Path) -> None:
 
 @needs_mlflow
 def test_mlflows_makers_are_not_told(run: Path, store: str) -> None:
-    """A name is looked up before anybody is called; the client's telemetry would look one up."""
+    """A name is looked up before anybody is called; the client's telemetry would look one up in a thread of its own."""
     code = (
-        "import socket, sys, time; from pathlib import Path\n"
+        "import socket, sys, threading; from pathlib import Path\n"
         "resolved = []\n"
         "def refuse(host, *rest, **more): resolved.append(host); raise OSError('no network')\n"
         "socket.getaddrinfo = refuse\n"
         "from graphveil.tracking import log_run\n"
-        "log_run(sys.argv[1], Path(sys.argv[2])); time.sleep(1)\n"
+        "log_run(sys.argv[1], Path(sys.argv[2]))\n"
+        "others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]\n"
+        "for thread in others: thread.join(60)\n"
         "assert not resolved, resolved\n"
     )
     kept = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_CURRENT_TEST")}

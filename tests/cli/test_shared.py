@@ -26,7 +26,7 @@ def test_a_table_has_blanks_and_is_folded_but_never_cut(
     width: int, row: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(console, "_width", width)
-    show_table("T", ("secret", "guessing"), [["gender", "50.9"]])
+    show_table("T", ("secret", "accuracy"), [["gender", "50.9"]])
     output = capsys.readouterr().out
     assert row in output
     assert "…" not in output

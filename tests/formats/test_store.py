@@ -1,6 +1,8 @@
 """Every record is read as it was written, and whatever does not match it is refused with the place."""
 
+import importlib
 import json
+import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,12 +10,20 @@ from typing import Any
 
 import pytest
 
+from graphveil import formats
 from graphveil.formats.audit import AuditRecord
 from graphveil.formats.record import File
 from graphveil.formats.store import parse, read, read_sealed, reason, write, write_sealed
 from tests.formats import made
 
 KINDS = pytest.mark.parametrize("kind", made.FILES, ids=lambda kind: kind.__name__)
+
+
+def test_every_record_of_a_file_is_tested_here() -> None:
+    for module in pkgutil.iter_modules(formats.__path__):
+        importlib.import_module(f"{formats.__name__}.{module.name}")
+    kinds = {kind for kind in _below(File) if kind.__module__.startswith(formats.__name__)}
+    assert kinds == set(made.FILES)
 
 
 @KINDS
@@ -151,6 +161,11 @@ FREE = {"recipe", "features", "encoding", "cell", "selection"}
 BY_NAME = {"versions", "unknown", "certificates", "controls", "classes", "metrics", "attacks", "secrets"}
 BY_NAME |= {"certificate_on_test", "audits", "files", "together", "experiments", "targets", "columns", "max_leak"}
 """Objects with names as keys."""
+
+
+def _below(kind: type[File]) -> Iterator[type[File]]:
+    for one in kind.__subclasses__():
+        yield from (one, *_below(one))
 
 
 def _copy(kind: type[File]) -> dict[str, Any]:
