@@ -130,10 +130,10 @@ FORMATS: Mapping[str, Callable[[Path, Embeddings], None]] = {
 def tokens(ids: pa.Array) -> pa.Array:
     """Ids as words without whitespace or quotes; different ids of one type give different words."""
     texts = ids.cast(pa.string())
-    doubtful = pc.or_(pc.match_substring_regex(texts, r"[^\x21\x23-\x24\x26-\x7e]"), pc.equal(texts, ""))
-    if not pc.any(doubtful).as_py():
+    unsafe = pc.or_(pc.match_substring_regex(texts, r"[^\x21\x23-\x24\x26-\x7e]"), pc.equal(texts, ""))
+    if not pc.any(unsafe).as_py():
         return texts
-    return pc.replace_with_mask(texts, doubtful, pa.array([token(text) for text in texts.filter(doubtful).to_pylist()]))
+    return pc.replace_with_mask(texts, unsafe, pa.array([token(text) for text in texts.filter(unsafe).to_pylist()]))
 
 
 def token(text: str) -> str:
