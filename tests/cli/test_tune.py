@@ -26,7 +26,7 @@ def test_a_limit_is_met_or_the_exit_code_is_3(limit: str, code: int, tmp_path: P
     few = ["--encoder", "gcn", "--rounds", "12", "--jobs", "1", "--out", str(tmp_path / "out")]
     done = graphveil("tune", "karate", "--max-leak", limit, *few)
     assert done.returncode == code, done.stderr
-    assert "candidates on the validation part" in done.stdout
+    assert "candidates, in percent" in done.stdout
     assert "Audit of labels" in done.stdout
     if code == 0:
         assert "; the limit is 100.0 %. But its audit is flagged (" in done.stdout, "it was quick"

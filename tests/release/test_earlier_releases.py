@@ -133,7 +133,7 @@ def test_the_card_states_that_there_are_no_common_nodes(coded: Path, other: Path
 
 
 def test_releases_without_codes_have_no_limit_together(coded: Path, run: Path, tmp_path: Path) -> None:
-    with pytest.raises(GraphveilError, match="an earlier release of these nodes has no codes, so nothing limits"):
+    with pytest.raises(GraphveilError, match="an earlier release of these nodes has no codes, so there is no joint"):
         release(coded, tmp_path / "out", released_before=[run])
     with pytest.raises(GraphveilError, match="these embeddings are not codes, so there is no joint certificate"):
         release(run, tmp_path / "out", released_before=[coded])

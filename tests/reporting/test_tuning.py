@@ -20,7 +20,7 @@ def test_the_first_screen_states_the_choice_and_its_audit(tmp_path: Path) -> Non
     assert answer.all("h2")[0].text == "✓ limit met"
     assert (
         "Of 4 candidates, gcn at λ 0.5 (gain 1 %, seed 0) has the highest utility within the limit: utility 80.0 %,"
-        " attacks at most 31.0 % for labels on the validation part." in answer.text
+        " attacks at most 31.0 % for labels (measured without the test part)." in answer.text
     )
     assert "Attackers learn part of labels" in answer.text
     assert table(answer, "Leak and utility, in percent").cells()[0][2] == "33.1 [30.3, 36.1]"

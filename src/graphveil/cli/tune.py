@@ -126,7 +126,7 @@ def _show(result: "Tuned", title: str, utility: str) -> None:
         ]
         for number, point in enumerate(result.points)
     ]
-    show_table(f"{title}: candidates on the validation part, in percent", heads, rows)
+    show_table(f"{title}: candidates, in percent, without the test part", heads, rows)
     missed = missed_limits(result.folder, result.audits.values())
     for audit in result.audits.values():
         show_audit(audit, missed)

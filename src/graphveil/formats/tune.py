@@ -30,10 +30,11 @@ class PointRecord(Record, frozen=True):
     Args:
         folder: the name of its run folder.
         utility: AUC or accuracy on the validation part.
-        leaks: for each secret, the highest attack value on nodes and links outside the test part.
+        leaks: for each secret, the best possible attack on the codes alone: for a class, a forecast of the certificate
+            of all nodes; for links, the certificate of the links outside the test part.
         codes: for each secret, the nodes outside the test part, counted by code; for links, pairs by two codes.
         within: whether all limits hold outside the test part.
-        on_front: whether no other candidate has more utility at less leak.
+        on_front: whether no other candidate is better in utility or leak and not worse in the other.
     """
 
     candidate: CandidateRecord

@@ -74,8 +74,8 @@ def joint_certificates(run: Path, codes: NodeCodes, earlier: Sequence[Released],
     record = folder.record()
     if record.reading is None and any(other.graph != record.graph_digest for other in earlier):
         raise GraphveilError(
-            f"the nodes of {run} have no ids of their own, so they cannot be matched with those of another graph: count"
-            " releases together only if they are of the same graph."
+            f"the nodes of {run} have no ids of their own, so they cannot be matched with those of another graph: give"
+            " --released-before only for releases of the same graph."
         )
     graph, split = graph_of(folder, record, root)
     nodes = node_hashes(node_ids(graph))

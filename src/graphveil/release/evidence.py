@@ -340,7 +340,7 @@ def _earlier(run: Path, codes: NodeCodes | None, released_before: Sequence[Path]
             )
         if not (released := released_by(other)):
             objections.append(
-                "an earlier release of these nodes has no codes, so nothing limits what both releases reveal together"
+                "an earlier release of these nodes has no codes, so there is no joint certificate with it"
             )
         found |= {one.codes.sha256: one for one in released}
     if codes is not None:
@@ -388,7 +388,7 @@ def _against_both(secret: str, limits: Limits, joint: Certified | None) -> list[
         joint: the certificate of this release together with earlier ones, or None.
     """
     if joint is None:
-        return [f"nothing limits what this release and earlier ones together reveal about {secret!r}"]
+        return [f"{secret!r} has no joint certificate for this release and earlier ones"]
     if (limit := limits.limit(secret)) is None:
         return [f"other codes of these nodes have been released before, and {secret!r} has no limit (--max-leak)"]
     name = f"the certificate of {secret!r} for this release and earlier ones together"

@@ -42,8 +42,8 @@ MEANING = {
     ' verdicts "protected" and "traces".',
 }
 MISSED = (
-    "A limit was stated for the search that chose this run. A limit of the leak applies to the certificate or, without"
-    " one, to upper bounds over all attacks."
+    "A limit was stated for the search that chose this run. A limit on the leak is compared with the certificate or,"
+    " without one, with upper bounds of the attack results."
 )
 TERMS = {
     "strongest attack": "The attack on the embeddings alone with the best value on held-out examples. Its value is"

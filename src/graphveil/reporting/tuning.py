@@ -16,9 +16,9 @@ from graphveil.reporting.rows import Gauge, gauge_figure
 from graphveil.target import Target
 
 VALIDATION = (
-    "A candidate is one training. Its utility is measured on the validation part. Its leak is the certificate of its"
-    " codes, which is the best possible attack on the codes alone, for the nodes and links outside the test part. Only"
-    " the chosen run is audited on the test part."
+    "A candidate is one training. Its utility is measured on the validation part. Its leak is the best possible attack"
+    " on its codes alone: for a class, a forecast of the certificate of all nodes; for links, the certificate of the"
+    " links outside the test part. Only the chosen run is audited on the test part."
 )
 
 
@@ -61,9 +61,8 @@ def _choice(record: TuneRecord, point: PointRecord) -> str:
         what = f"has the least leak of those with a utility of at least {percent(record.min_utility)} %"
     else:
         what = f"has the highest utility, but it is below {percent(record.min_utility)} %"
-    return (
-        f"Of {len(record.points)} candidates, {_name(point)} {what}: {_values(record, point)} on the validation part."
-    )
+    values = f"{_values(record, point)} (measured without the test part)"
+    return f"Of {len(record.points)} candidates, {_name(point)} {what}: {values}."
 
 
 def _name(point: PointRecord) -> str:
@@ -174,4 +173,10 @@ def _table(record: TuneRecord, title: str, points: Sequence[PointRecord]) -> Tab
         ]
         for point in points
     ]
-    return Table(title, columns, rows, "In percent, on the validation part. ★ marks the chosen candidate.")
+    return Table(
+        title,
+        columns,
+        rows,
+        "In percent, without the test part. ★ marks the chosen candidate. Gain: how far, in training, the codes may"
+        " predict a hidden class better than chance.",
+    )
