@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
+import graphveil as gv
+from graphveil.auditing.metrics import Integers
+from graphveil.data import UNKNOWN
 from graphveil.errors import GraphveilError
+from graphveil.experiments import candidates
 from graphveil.experiments.candidates import Candidate, Limit, Search, Task, limits_of, run_candidate
 
 QUICK = Search(encoders=("gcn",), rounds=12)
@@ -44,6 +48,26 @@ def test_the_limit_of_each_secret_is_above_its_own_chance_level() -> None:
     assert (limits, chance) == ({"links": 0.55}, {"links": 0.5})
     limits, chance = limits_of(task())
     assert limits["labels"] == pytest.approx(chance["labels"] + 0.05)
+
+
+def test_a_forecast_has_the_nodes_and_the_chance_level_of_the_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outside the test part, the largest class has another share, and the limit is not above that one."""
+    given: list[tuple[int, int, float]] = []
+
+    def record(codes: Integers, y: Integers, chance: float, _: int) -> float:
+        given.append((len(codes), int((y != UNKNOWN).sum()), chance))
+        return 0.5
+
+    monkeypatch.setattr(candidates, "forecast", record)
+    graph = gv.load("karate")
+    graph.y[[3, 5]] = UNKNOWN
+    monkeypatch.setattr(candidates, "open_graph", lambda *_: graph)
+    run_candidate(task(), Candidate("gcn", 0.5, 0.01, 7), tmp_path / "out" / "candidates")
+    _, split = candidates.opened(task())
+    known = graph.y[graph.y != UNKNOWN]
+    assert given == [(32, 32 - len(split.test_nodes), pytest.approx(known.bincount().max() / 32))]
 
 
 def test_a_candidate_is_a_run_folder_that_is_read_again(tmp_path: Path) -> None:

@@ -22,6 +22,19 @@ def test_a_forecast_is_seldom_exceeded_by_chance_and_is_not_far_above_it() -> No
     assert -0.02 < np.mean(excess) < 0
 
 
+def test_a_forecast_with_the_chance_level_of_the_known_nodes_alone_is_often_exceeded() -> None:
+    """So `chance` is that of all nodes: the certificate and the limit are compared with it."""
+    random, above = np.random.default_rng(7), {"all": 0, "known": 0}
+    for seed in range(60):
+        codes, y = random.integers(0, 15, 1600), (random.random(1600) < 0.3).astype(np.int64)
+        certificate = float(class_table(codes, y, 15, 2).max(axis=1).sum() / 1600)
+        seen = np.where(np.arange(1600) < 600, y, UNKNOWN)
+        for name, part in (("all", y), ("known", y[:600])):
+            above[name] += certificate > forecast(codes, seen, float(np.bincount(part).max() / len(part)), seed)
+    assert above["all"] <= 6
+    assert above["known"] >= 15
+
+
 def test_a_code_for_all_nodes_reveals_nothing() -> None:
     y = np.repeat([0, 1, UNKNOWN], [30, 20, 50])
     assert forecast(np.zeros(100, dtype=np.int64), y, 0.6, 0) == 0.6

@@ -88,6 +88,28 @@ def test_the_tradeoff_of_hidden_links_is_solved_for() -> None:
     assert points[0].excess({"links": 0.7}) <= 1e-3
 
 
+@pytest.mark.parametrize("limit", ["+0", "0.5005", "0.501"])
+def test_limits_of_hidden_links_near_chance_give_different_tradeoffs_above_0(limit: str) -> None:
+    _, measured = stages(lambda one: (0.8, 0.5 + 0.3 * one.tradeoff / (1 - one.tradeoff)), "links", limit)
+    tradeoffs = [one.tradeoff for one in measured[1]]
+    assert tradeoffs == sorted(set(tradeoffs), reverse=True)
+    assert tradeoffs[-1] > 0
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_equal_candidates_are_ranked_by_name_and_not_by_who_is_first(order: int) -> None:
+    task, limits, chance = (
+        Task.of("cora", "links", ("labels",), "+2", None, Search()),
+        {"labels": 0.32},
+        {"labels": 0.3},
+    )
+
+    def measure(candidates: Sequence[Candidate]) -> list[Point]:
+        return [Point(one, 0.8, {"labels": 0.3}) for one in candidates][::order]
+
+    assert str(search_stages(task, limits, chance, measure)[0].candidate) == "gat-0.300-0.0100-0"
+
+
 def test_a_smallest_utility_gives_the_least_leak() -> None:
     points, _ = stages(lambda one: (0.75 + 2 * one.gain, 0.3 + one.gain), max_leak=None, min_utility=0.78)
     assert points[0].candidate.gain == 0.02

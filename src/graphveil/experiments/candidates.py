@@ -227,8 +227,9 @@ def _measured(veil: Veil, candidate: Candidate, graph: Data, split: Split, z: An
             certificate = certificate_of(z, seen, inner, secret, matched_by)
             leaks[secret] = CHANCE_AUC if certificate is None else certificate.bound
         else:
+            counted = node_classes(graph, secret).numpy() != UNKNOWN  # by the certificate
             y = node_classes(seen, secret).numpy()
-            leaks[secret] = forecast(row_codes(z), y, _chance(seen, secret), candidate.seed)
+            leaks[secret] = forecast(row_codes(z)[counted], y[counted], _chance(graph, secret), candidate.seed)
         codes[secret] = _counted(seen, inner, secret, row_codes(z))
     return Point(candidate, utility, leaks, codes)
 

@@ -28,9 +28,9 @@ def forecast(codes: Integers, y: Integers, chance: float, seed: int) -> float:
     the shares among all known nodes as its prior, and then the classes from these shares.
 
     Args:
-        codes: the code of each node, (num_nodes,).
-        y: the class of each node, (num_nodes,); that of the other nodes is unknown.
-        chance: the share of the largest class, to which the sampled gains are added.
+        codes: the code of each node that the certificate counts, (n,).
+        y: the class of each of them, (n,); that of the other nodes is unknown.
+        chance: the share of the largest class among all of them, to which the sampled gains are added.
         seed: the seed of the samples.
     """
     known, size, classes = y != UNKNOWN, int(codes.max()) + 1, int(y.max()) + 1

@@ -42,6 +42,8 @@ from graphveil.target import CHANCE_AUC, LINKS, Target, without_links
 
 TRADEOFFS = (0.3, 0.7, 0.85)
 """The trade-offs of stage 2 if classes are hidden."""
+SMALLEST_TRADEOFF = 0.001
+"""The smallest one that is tried if links are hidden; at 0 nothing is kept."""
 SEEDS = 4
 """The number of seeds of the best candidate."""
 SHARE = 0.5
@@ -225,7 +227,7 @@ def search_stages(
         gain = SHARE * max(0.0, min(limits[secret] - chance[secret] for secret in classes))
 
     def ranked(points: Iterable[Point]) -> list[Point]:
-        return sorted(points, key=lambda point: _rank(task, point, limits))
+        return sorted(points, key=lambda point: (_rank(task, point, limits), str(point.candidate)))
 
     points = ranked(measure([Candidate(encoder, 0.5, gain, task.search.seed) for encoder in task.search.encoders]))
     first = points[0].candidate
@@ -236,13 +238,18 @@ def search_stages(
         others = [replace(first, tradeoff=other) for other in _solved(points[0], limits[LINKS])]
     else:
         others = [replace(first, tradeoff=other) for other in TRADEOFFS]
-    points = ranked([*points, *measure(others)])
+    points = ranked([*points, *measure(_untried(others, points))])
     if task.max_leak is not None and classes and points[0].excess(limits) > 0:
-        tried = {point.candidate for point in points}
-        smaller = dict.fromkeys(replace(points[0].candidate, gain=part * gain) for part in SMALLER)
-        points = ranked([*points, *measure([candidate for candidate in smaller if candidate not in tried])])
+        smaller = [replace(points[0].candidate, gain=part * gain) for part in SMALLER]
+        points = ranked([*points, *measure(_untried(smaller, points))])
     again = [replace(points[0].candidate, seed=task.search.seed + 1 + number) for number in range(SEEDS - 1)]
     return ranked([*points, *measure(again)])
+
+
+def _untried(candidates: Iterable[Candidate], points: Sequence[Point]) -> list[Candidate]:
+    """Each candidate once, without those that were measured."""
+    tried = {point.candidate for point in points}
+    return [candidate for candidate in dict.fromkeys(candidates) if candidate not in tried]
 
 
 def _rank(task: Task, point: Point, limits: Mapping[str, float]) -> tuple[float, float]:
@@ -257,7 +264,8 @@ def _solved(point: Point, limit: float) -> list[float]:
     """Trade-offs at which links should have this AUC, from their AUC at another trade-off."""
     odds = point.candidate.tradeoff / (1 - point.candidate.tradeoff)
     wanted = odds * max(limit - CHANCE_AUC, 0.0) / max(point.leaks[LINKS] - CHANCE_AUC, 1e-3)
-    return [round(factor * wanted / (1 + factor * wanted), 3) for factor in (1.0, 0.95, 0.9)]
+    solved = [round(factor * wanted / (1 + factor * wanted), 3) for factor in (1.0, 0.95, 0.9)]
+    return [max(tradeoff, SMALLEST_TRADEOFF) for tradeoff in solved]
 
 
 # ----- the result -----------------------------------------------------------------------------------------------------
