@@ -1,5 +1,6 @@
 """When the loops are used and when the reference is, and that both train alike."""
 
+import importlib
 import json
 import os
 import signal
@@ -191,3 +192,39 @@ def test_an_interrupt_while_a_loop_is_compiled_comes_after_it() -> None:
         loop(np.ones(1))
     assert len(loop.signatures) == 1
     assert loop(np.ones(1)) == 1
+
+
+LOOP = """
+def loop(x):
+    return x[0]
+"""
+
+
+def test_a_stored_loop_is_compiled_again_after_a_change_in_any_file_of_loops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may call functions of another file."""
+    (tmp_path / "loops_of_a_test.py").write_text(LOOP, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    source = importlib.import_module("loops_of_a_test").loop
+
+    def hits() -> int:
+        loop = kernels.compiling.compiled(source)
+        assert loop(np.ones(1)) == 1
+        return sum(loop.stats.cache_hits.values())
+
+    assert [hits(), hits()] == [0, 1]
+    monkeypatch.setattr(kernels.compiling, "_digest_of_loops", lambda: "of changed files")
+    assert [hits(), hits()] == [0, 1]
+
+
+@pytest.mark.parametrize(("encoder", "rate"), [("hgcn", 1e3), ("gat", 1e15), ("gcn", 1e20)])
+def test_a_diverging_training_ends_in_its_sentence(
+    small: Data, small_split: gv.Split, encoder: str, rate: float
+) -> None:
+    recipe = default_recipe("links", encoder, "club").but(rounds=40, lr_encoder=rate)
+    veils = [gv.Veil(encoder=encoder, objective="club", recipe=recipe, seed=seed, device="cpu") for seed in (0, 1)]
+    with pytest.raises(gv.GraphveilError, match="training diverged in round"):
+        veils[0].fit(small, small_split)
+    with pytest.raises(gv.GraphveilError, match="2 of 2 runs diverged"):
+        gv.fit_together(veils, small, [small_split, small_split])

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -76,6 +77,20 @@ def test_coins_are_those_of_the_reference(threads: int, count: int, probability:
     coins = noise(3, 8).coins(probability, count)
     with kernels.reference():
         assert coins.equal(noise(3, 8).coins(probability, count))
+
+
+def test_coins_of_places_beyond_32_bits() -> None:
+    """The coins of 2k and 2k + 1 are the halves of hash k, which takes 32 bits longer than the place does."""
+    first, second, ones = np.uint32(5), np.uint32(9), np.uint32(1 << 15)
+    places, out = np.arange(2**32 - 4, 2**32 + 4), np.empty(8, np.float32)
+    values = np.ones(8, np.float32), places, first, second, ones, np.float32(1), out
+    kernels.elements.kept_values(*values, 0, 8)
+    hashes = [int(kernels.noise.hashed(place >> 1, first, second)) for place in places.tolist()]
+    halves = [
+        (number >> 16 * (place % 2) ^ 0x8000) & 0xFFFF for number, place in zip(hashes, places.tolist(), strict=True)
+    ]
+    assert out.tolist() == [half < 1 << 15 for half in halves]
+    assert 0 < out.sum() < 8
 
 
 @pytest.mark.parametrize("high", [1, 1000, 2**52])
@@ -347,6 +362,20 @@ def test_shares_of_attention(threads: int, heads: int, nodes: int) -> None:
             assert_close(ours, gradients(shares, sender.double(), receiver.double()), 4e-6)
         turned = gradients(lambda s, r: shares(s.T, r.T), sender.T.contiguous(), receiver.T.contiguous())
         assert all(a.equal(b) for a, b in zip(turned, (ours[0], ours[1].T, ours[2].T), strict=True))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("place", [0, 1])
+def test_shares_of_scores_that_are_not_finite_are_not_numbers(bad: float, place: int) -> None:
+    """So that a training that diverges is noticed."""
+    pattern = pattern_of([(0, 0), (1, 1), (0, 1), (1, 0), (2, 2)], (3, 3), symmetric=True)
+    scores = torch.zeros(2, 3, 1)
+    scores[place, 1] = bad
+    ours = attention_shares(scores[0], scores[1], pattern)
+    with kernels.reference():
+        assert ours.isnan().equal(attention_shares(scores[0], scores[1], pattern).isnan())
+    assert ours.isnan().any()
+    assert ours[-1] == 1, "the last node has no such neighbour"
 
 
 @pytest.mark.parametrize("shape", [CodeShape(1, 4), CodeShape(2, 3), CodeShape(3, 5)])

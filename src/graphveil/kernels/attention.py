@@ -55,7 +55,7 @@ def shares(
                     out[entry, h] = out[entry, h] - top[h] if is_present else ABSENT
         block = out[first : crow[end]].reshape(-1)
         for k in range(len(block)):
-            block[k] = exp_of_negative(block[k]) if block[k] > ABSENT else np.float32(0)
+            block[k] = np.float32(0) if block[k] <= ABSENT else exp_of_negative(block[k])  # keeps NaN
         for i in range(row, end):
             total[:] = 0
             for entry in range(crow[i], crow[i + 1]):

@@ -4,10 +4,13 @@ The loops release Python's lock, so a pool of Python threads runs them side by s
 end the process if two threads of a program used them at once, or if it forked.
 """
 
+import hashlib
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -34,9 +37,10 @@ _pool: ThreadPoolExecutor | None = None
 def compiled(loop: Loop) -> Loop:
     """Compile a loop on its first use, and store it for the next process if a folder can be written."""
     try:
-        made = numba.njit(nogil=True, fastmath=_EXACT_ENOUGH, cache=True)(loop)
+        made = numba.njit(nogil=True, fastmath=_EXACT_ENOUGH, error_model="numpy", cache=True)(loop)
+        _depend_on_all_loops(made)
     except RuntimeError:  # no folder can be written
-        made = numba.njit(nogil=True, fastmath=_EXACT_ENOUGH)(loop)
+        made = numba.njit(nogil=True, fastmath=_EXACT_ENOUGH, error_model="numpy")(loop)
     # numba calls it for each new type, and LLVM's calls back into Python lose a Ctrl-C
     vars(made)["compile"] = delay_interrupts()(made.compile)
     return cast(Loop, made)
@@ -44,7 +48,21 @@ def compiled(loop: Loop) -> Loop:
 
 def inlined(function: Loop) -> Loop:
     """Mark a function that compiled loops call, and that becomes a part of them."""
-    return cast(Loop, numba.njit(inline="always")(function))
+    return cast(Loop, numba.njit(inline="always", error_model="numpy")(function))
+
+
+def _depend_on_all_loops(made: Any) -> None:
+    """Compile a stored loop again after a change in any file of loops: numba looks only at the loop's own file."""
+    file = made._cache._cache_file
+    file._source_stamp = (file._source_stamp, _digest_of_loops())
+
+
+@cache
+def _digest_of_loops() -> str:
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 @intrinsic

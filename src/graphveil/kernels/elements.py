@@ -59,7 +59,7 @@ def kept_values(
     """Write scale * values where the coins of their places are 1, else 0."""
     x, place, here = values[start:stop], places[start:stop], out[start:stop]
     for k in range(len(x)):
-        kept = coin(np.uint32(place[k]), first, second, ones)
+        kept = coin(place[k], first, second, ones)
         here[k] = x[k] * scale if kept else np.float32(0)
 
 

@@ -26,8 +26,8 @@ def hashed(position: Number, first: Number, second: Number) -> Number:
 @inlined
 def coin(position: Number, first: Number, second: Number, ones: Number) -> Number:
     """Whether the coin of a position is 1: half of a hash, as a signed number, is among the `ones` lowest."""
-    shift = np.uint32(np.uint32(position & np.uint32(1)) << np.uint32(4))
-    half = np.uint32(hashed(position >> np.uint32(1), first, second) >> shift) ^ np.uint32(0x8000)
+    shift = np.uint32(np.uint32(position & 1) << np.uint32(4))
+    half = np.uint32(hashed(np.uint32(position >> 1), first, second) >> shift) ^ np.uint32(0x8000)
     return np.uint32(half & np.uint32(0xFFFF)) < ones
 
 
