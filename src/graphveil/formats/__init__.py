@@ -8,6 +8,8 @@
 | `cells/*.json` of an experiment | `experiment.CellRecord` |
 | `table2.json`, `figure2.json`, `sweep.json`, ... | `experiment.ExperimentRecord` |
 | `table1.json` | `experiment.TableRecord` |
+| `tune.json` of a search | `tune.TuneRecord` |
+| the documents of `--json` | `results.py` |
 | `releases.json` | `release.LedgerRecord` |
 | `code_book.json` of a release | `release.CodeBookRecord` |
 
