@@ -114,10 +114,13 @@ except GraphveilError as error:
 # ----- training -------------------------------------------------------------------------------------------------------
 
 TRAIN = """
+import functools
 import json
 import sys
+import torch
 import graphveil as gv
 from graphveil.training import prediction
+torch.optim.Adam = functools.partial(torch.optim.Adam, eps=1e-2)  # the default enlarges the rounding of small gradients
 prediction.CLASSIFIER = prediction.CLASSIFIER.but(dropout=0.0)
 graph = gv.generate(
     gv.GraphSpec(num_nodes=150, num_edges=500, num_features=40, num_classes={classes}, homophily={homophily}), seed=5)
@@ -156,8 +159,8 @@ def test_two_processes_train_as_one_does(
     alone = results(forks.script("import torch\ntorch.set_num_threads(1)\n" + code))
     first, other = map(results, run_together(forks, code, tmp_path))
     for problem, (losses, z, best), together, same in zip(PROBLEMS, alone, first, other, strict=True):
-        # codes start nearly independent of links: Adam enlarges the rounding of the first gradients
-        tolerance = 0.1 if problem[:3] == ("links", "labels", "codes") else 1e-4
+        # codes start nearly independent of links: their first gradients are small differences of large terms
+        tolerance = 1e-2 if problem[:3] == ("links", "labels", "codes") else 1e-5
         assert torch.allclose(together[0], losses, rtol=tolerance, atol=1e-4)
         assert (together[1] - z).norm() < tolerance * z.norm()
         assert together[2] == best

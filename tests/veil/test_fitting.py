@@ -1,6 +1,7 @@
 """Many runs as one batch are what they are one by one."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -52,45 +53,53 @@ def distance(z: Tensor, other: Tensor) -> float:
     return float((z - other).abs().max() / z.abs().max())
 
 
+@pytest.fixture
+def smooth_adam(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adam divides by the size of a gradient, and so enlarges the rounding of small ones; not with this epsilon."""
+    monkeypatch.setattr(torch.optim, "Adam", partial(torch.optim.Adam, eps=1e-2))
+
+
 @pytest.fixture(scope="module")
 def splits(small: Data) -> list[gv.Split]:
     return [gv.Split.proportional(small, seed) for seed in SEEDS]
 
 
+@pytest.mark.usefixtures("smooth_adam")
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("utility", ["links", "labels"])
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_a_batch_equals_its_runs_one_by_one(
     small: Data, splits: list[gv.Split], quick: gv.Recipe, encoder: str, utility: str, dense: bool
 ) -> None:
-    """Few rounds, since Adam blows rounding up; every weight and value of every run is compared."""
+    """Every weight and value of every run is compared."""
     graph = small.clone()
     graph.x = small.x.to_dense() if dense else small.x
-    recipe = quick.but(rounds=4, head="linear" if utility == "labels" else "bilinear")
+    recipe = quick.but(rounds=6, head="linear" if utility == "labels" else "bilinear")
     secret = "labels" if utility == "links" else "links"
     alone, together = both_ways(
         graph, splits, lambda: veils(recipe, utility=utility, secret=secret, encoder=encoder, objective="club")
     )
     for one, many, split in zip(alone, together, splits, strict=True):
-        assert len(one.history_) == len(many.history_) == 4
+        assert len(one.history_) == len(many.history_) == 6
         for a, b in zip(one.history_, many.history_, strict=True):
             assert a.round == b.round
-            assert a.utility_loss == pytest.approx(b.utility_loss, abs=2e-5)
-            assert a.secrets[0].loss == pytest.approx(b.secrets[0].loss, abs=2e-5)
-        assert distance(one.encode(graph, split), many.encode(graph, split)) < 2e-3, "before the grid"
+            assert a.utility_loss == pytest.approx(b.utility_loss, abs=2e-6)
+            assert a.secrets[0].loss == pytest.approx(b.secrets[0].loss, abs=2e-6)
+        assert distance(one.encode(graph, split), many.encode(graph, split)) < 1e-5, "before the grid"
     assert distance(together[0].transform(graph), together[1].transform(graph)) > 0.1, "runs differ"
 
 
+@pytest.mark.usefixtures("smooth_adam")
 @pytest.mark.parametrize("heads", [("bilinear", "mlp"), ("fermi-dirac", "linear"), ("pair-mlp", "mlp")])
 def test_every_head_can_be_stacked(
     small: Data, splits: list[gv.Split], quick: gv.Recipe, heads: tuple[str, str]
 ) -> None:
-    recipe = quick.but(rounds=4, head=heads[0])
+    recipe = quick.but(rounds=6, head=heads[0])
     alone, together = both_ways(
         small, splits, lambda: veils(recipe, objective="club", adversary=gv.Adversary(heads[1]))
     )
     for one, many, split in zip(alone, together, splits, strict=True):
-        assert distance(one.encode(small, split), many.encode(small, split)) < 1e-3, "before the grid"
+        assert distance(one.encode(small, split), many.encode(small, split)) < 1e-5, "before the grid"
         assert one.score(small, split).utility == pytest.approx(many.score(small, split).utility, abs=0.01)
 
 
