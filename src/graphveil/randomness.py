@@ -118,6 +118,9 @@ class Noise:
     def ascending_integers(self, high: int, count: int) -> Tensor:
         """Return uniform integers in [0, high), ascending for each run, (runs, count) int64; high is below 2^53."""
         integers = self._integers(high, count)
+        if kernels.usable(integers):
+            integers.numpy().sort(axis=1)  # its vectorised sort is five to twelve times as fast as torch's
+            return integers
         first = torch.arange(self.runs, device=integers.device)[:, None] * high
         # one vector for all runs, since torch uses a radix sort for a single vector of integers: ten times as fast
         return (integers + first).flatten().sort(stable=True).values.view(self.runs, count) - first

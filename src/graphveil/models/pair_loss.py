@@ -135,8 +135,8 @@ def _sum_over_pairs(
     share = np.float32(runs / (links.col.numel() + nonlinks.col.numel()))
     for sign, part in ((-1, links), (1, nonlinks)):
         for one_way in (part, part.transposed):
-            crow, col, longest = one_way.crow.numpy(), one_way.col.numpy(), int(one_way.crow.diff().max())
-            arguments = crow, col, longest, np.float32(sign), share, *given, *(x.numpy() for x in made)
+            crow, col = one_way.crow.numpy(), one_way.col.numpy()
+            arguments = crow, col, one_way.longest_row, np.float32(sign), share, *given, *(x.numpy() for x in made)
             kernels.compiling.over_rows(crow, loop, *arguments)
     return float(share)
 

@@ -53,6 +53,11 @@ class Pattern:
         return torch.repeat_interleave(rows, self.crow.diff(), output_size=self.col.numel())
 
     @cached_property
+    def longest_row(self) -> int:
+        """The number of entries of the longest row, on a CPU."""
+        return int(np.diff(self.crow.numpy()).max(initial=0))
+
+    @cached_property
     def t_order(self) -> Tensor:
         """The positions of the transpose's entries in this pattern, (entries,)."""
         if kernels.usable(self.col):
