@@ -54,7 +54,7 @@ def test_the_example_of_a_batch(forks: Forks, tmp_path: Path) -> None:
 def test_the_example_of_a_recipe_changes_one_number_and_no_other(forks: Forks, tmp_path: Path) -> None:
     (example,) = blocks("how-to/change-settings.md", "python")
     said = forks.script(example, Shell(tmp_path))
-    assert said == f"{gv.Veil(utility='links', secret='labels').recipe.but(rounds=800)}\n"
+    assert said == f"{gv.Veil(utility='links', secret='labels').recipe.but(rounds=1600)}\n"
     assert "out_channels=32" in said, "the recipe's own, and not that of a new one"
 
 

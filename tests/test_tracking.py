@@ -238,7 +238,7 @@ def test_mlflow_does_not_wait_for_minutes() -> None:
 
 def test_without_the_package_the_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(GraphveilError, match=r"pip install 'graphveil\[mlflow\]'"):
+    with pytest.raises(GraphveilError, match=r"install the extra mlflow \(.*'\.\[mlflow\]'\)"):
         check_address("http://localhost:5000")
 
 

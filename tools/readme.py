@@ -96,22 +96,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def headline(results: str) -> str:
     """The three numbers of the README from the text of RESULTS.md; a sentence if RESULTS.md has no main results."""
-    (count, labels), (other, links) = _means(results, "table2", "certificate"), _means(results, "table3")
-    if not count or not other:
+    of_labels, of_links = _complete(results, "table2", "certificate"), _complete(results, "table3")
+    if not of_labels or not of_links:
         return NO_TABLES
+    labels, links = _means(of_labels), _means(of_links)
+    count, other = len(of_labels), len(of_links)
     combinations = f"{count}" if count == other else f"{count} and {other}"
     largest, equal = labels[COMPACT["table2"].reference_column], links[COMPACT["table3"].reference_column]
-    bound = labels["certificate"]
+    bounds = [row["certificate"] for row in of_labels]
+    changes = [-_price(row) for row in of_links]
     price = round(_price(links), 1)
     lost = f"{price:.1f} points of accuracy are lost" if price > 0 else "no accuracy is lost"
     numbers = (
-        f"**Links kept, labels hidden: at most {bound:.1f}%** of the labels can be predicted by any attack that sees"
-        f" only the embeddings (certificate). The largest class has {largest:.1f}%, and the strongest of our attacks"
+        "**Links kept, labels hidden:** the best possible attack that sees only the embeddings predicts"
+        f" **{fmean(bounds):.1f}%** of the labels on average (certificate; {min(bounds):.1f}% to {max(bounds):.1f}%"
+        f" over the combinations). The largest class has {largest:.1f}% on average, and the strongest of our attacks"
         f" predicts {labels['strongest attack']:.1f}%.",
         f"**{_price(labels):.1f} points of AUC** is the price: link prediction falls from {labels['unprotected']:.1f}%"
         f" to {labels['protected']:.1f}%.",
-        f"**Labels kept, links hidden: {lost}** ({links['unprotected']:.1f}% unprotected,"
-        f" {links['protected']:.1f}% protected). The"
+        f"**Labels kept, links hidden:** on average **{lost}** ({links['unprotected']:.1f}% unprotected,"
+        f" {links['protected']:.1f}% protected; single combinations change by {min(changes):+.1f} to"
+        f" {max(changes):+.1f} points). The"
         f" strongest attack on links has an AUC of {links['strongest attack']:.1f}%; scoring pairs by whether their"
         f" true labels are equal gives {equal:.1f}%.",
     )
@@ -165,17 +170,19 @@ def between_marks(page: str, text: str) -> str:
     return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
-def _means(results: str, name: str, *more: str) -> tuple[int, dict[str, float]]:
-    """The number of rows of a problem with a value in all columns, and the mean of each column over these rows."""
+def _complete(results: str, name: str, *more: str) -> list[dict[str, float]]:
+    """The rows of a problem with a value in all columns: the mean over seeds, by column."""
     columns = ("unprotected", "protected", "strongest attack", COMPACT[name].reference_column, *more)
     complete = []
     for line in table_under(results, PROBLEMS[name]):
         _check_columns(line, columns)
         if all(line[column] not in ("", NOT_RUN) for column in columns):
-            complete.append([float(line[column].split(" ± ")[0]) for column in columns])
-    return len(complete), {
-        column: fmean(values) for column, values in zip(columns, zip(*complete, strict=True), strict=False)
-    }
+            complete.append({column: float(line[column].split(" ± ")[0]) for column in columns})
+    return complete
+
+
+def _means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {column: fmean(row[column] for row in rows) for column in rows[0]}
 
 
 def _price(means: Mapping[str, float]) -> float:

@@ -44,12 +44,18 @@ def information(lines: Lines) -> str:
 
 
 def noise(lines: Lines) -> str:
-    """How often an interval excludes the chance level, and how often the verdict is *leaks*."""
+    """How often an interval excludes the chance level, and how often a value is significantly above its reference."""
     rows = []
     for kind, some in sorted(_by(lines, lambda one: one["settings"][0]).items()):
         outside, leaking = (100 * np.mean([one[name] for one in some]) for name in ("outside", "leaks"))
         rows.append([kind, str(len(some)), f"{outside:.1f} %", f"{leaking:.1f} %"])
-    return _table(["secret", "trials", "interval excludes chance", "some value is significant"], rows)
+    head = [
+        "secret",
+        "trials",
+        "interval of the strongest attack excludes chance (above or below)",
+        "some value is significantly above its reference",
+    ]
+    return _table(head, rows)
 
 
 def planted(lines: Lines) -> str:

@@ -1,7 +1,7 @@
 """Log a finished run to an MLflow server: its configuration, its rounds, its scores, and what audits of it found.
 
 Saved files are read, and only numbers and names are sent: never embeddings, weights, links, ids, anybody's secret or a
-path. The run is finished before anything is sent, so no fault of a server costs it a file. Needs `graphveil[mlflow]`.
+path. The run is finished before anything is sent, so no fault of a server costs it a file. Needs the extra `mlflow`.
 """
 
 import hashlib
@@ -58,7 +58,10 @@ class Entry:
 def check_address(uri: str) -> None:
     """Refuse, before anything is trained, to log where it cannot be."""
     if importlib.util.find_spec("mlflow") is None:
-        raise GraphveilError("--mlflow needs MLflow's client, which is not installed: pip install 'graphveil[mlflow]'.")
+        raise GraphveilError(
+            "--mlflow needs MLflow's client, which is not installed: install the extra mlflow (in the clone: pip"
+            " install -c constraints.txt '.[mlflow]')."
+        )
     try:
         parts = urlsplit(uri)
         whole = parts.scheme not in ("http", "https") or (parts.hostname and parts.port != 0)

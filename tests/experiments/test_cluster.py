@@ -51,7 +51,7 @@ def test_ray_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda _: None)
     check_address(None)
     for address in ("local", "auto", "10.0.0.1:6379"):
-        with pytest.raises(GraphveilError, match=r"^--ray needs Ray, which is not installed: pip install 'graphveil"):
+        with pytest.raises(GraphveilError, match=r"^--ray needs Ray, which is not installed: install the extra ray \("):
             check_address(address)
 
 

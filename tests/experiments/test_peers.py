@@ -209,8 +209,8 @@ def test_the_command_names_skipped_peers(
         cli.run()
     assert not left.value.code
     assert (
-        "figure3: skipped, because dp-accounting is not installed: gap; install it with pip install"
-        " 'graphveil[peers]'." in " ".join(capsys.readouterr().out.split())
+        "figure3: skipped, because dp-accounting is not installed: gap; install the extra peers (in the clone: pip"
+        " install -c constraints.txt '.[peers]')." in " ".join(capsys.readouterr().out.split())
     )
 
 

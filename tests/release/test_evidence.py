@@ -19,6 +19,7 @@ FEW = {"name": "too few examples", "sentence": "one class has 12 test examples"}
 NO_ENCODER = {"name": "no unprotected encoder", "sentence": "a leak may look like traces"}
 COLLAPSED = {"name": "collapsed", "sentence": "every node has the same row"}
 MISSING = "missing"
+DAMAGED = "belongs to a search whose limits cannot be read"
 RULE: dict[str, list[dict[str, Any] | str]] = {
     "is missing, or cannot be read": [MISSING, {"chance": "much"}],
     "does not match these embeddings, or this split": [{"origin": {"embeddings": "x"}}, {"origin": {"split": "x"}}],
@@ -36,20 +37,15 @@ RULE: dict[str, list[dict[str, Any] | str]] = {
     "says *leaks*": [{"verdict": "leaks"}],
     "says *traces*": [{"verdict": "traces"}],
     "says *protected*": [{"verdict": "protected"}],
-    "says *traces* or *protected*, and is above the search's limit": [
-        {"verdict": "traces", "search": {"tribe": 0.45}},
-        {"verdict": "protected", "search": {"tribe": 0.45}},
-    ],
-    "is within the search's limit, and would be exported within `--max-leak`": [
-        {"verdict": "flagged", "flags": [FEW, NO_ENCODER], "search": {"tribe": 0.8}},
-        {"verdict": "unprotected", "search": {"tribe": 0.8}},
-        {"verdict": "leaks", "search": {"tribe": 0.8}},
-        {"verdict": "traces", "search": {"tribe": 0.8}},
-        {"verdict": "protected", "search": {"tribe": 0.8}},
-    ],
-    "belongs to a search whose limits cannot be read": [{"verdict": "protected", "search": "damaged"}],
+    DAMAGED: [{"verdict": "protected"}],
 }
-"""The rows of the rule, each with audits of its kind; "search" is the limit of the search."""
+"""The rows of the rule, each with audits of its kind."""
+LIMITS: list[list[tuple[list[str], float | None]]] = [
+    [([], None)],
+    [(["0.8"], None), ([], 0.8), (["0.8"], 0.45)],
+    [(["0.45"], None), ([], 0.45), (["0.45"], 0.8)],
+]
+"""For each column of the rule (no limit, within it, above it): `--max-leak` and the limit of the search."""
 
 
 def stated_rule() -> dict[str, list[str]]:
@@ -79,13 +75,20 @@ def test_a_row_of_the_rule(
     if isinstance(audit, str):
         file.unlink()
     else:
-        change(file, **{name: value for name, value in audit.items() if name != "search"})
-        if isinstance(of_search := audit.get("search"), dict):
-            RunFolder(coded).write_limits(LimitsRecord(of_search, None))
+        change(file, **audit)
+    cases = [
+        (outcome, words, of_search)
+        for outcome, column in zip(stated_rule()[row], LIMITS, strict=True)
+        for words, of_search in column
+        if row != DAMAGED or of_search is None
+    ]
+    for number, (outcome, words, of_search) in enumerate(cases):
+        out, search = tmp_path / f"release-{number}", coded / "limits.json"
+        search.unlink(missing_ok=True)
+        if row == DAMAGED:
+            search.write_text("damaged")
         elif of_search is not None:
-            (coded / "limits.json").write_text(of_search)
-    for number, (outcome, words) in enumerate(zip(stated_rule()[row], ([], ["0.8"], ["0.45"]), strict=True)):
-        out = tmp_path / f"release-{number}"
+            RunFolder(coded).write_limits(LimitsRecord({"tribe": of_search}, None))
         if outcome == "exported":
             assert release(coded, out, max_leak=limits(*words)).objections == ()
         else:

@@ -45,7 +45,7 @@ Ray = Annotated[
     typer.Option(
         metavar="ADDRESS",
         help="Use a Ray cluster: HOST:PORT of its head, auto for the one that runs on this machine, or local for a new"
-        " one. Needs pip install 'graphveil\\[ray]'.",
+        " one. Needs the extra ray (in the clone: pip install -c constraints.txt '.\\[ray]').",
     ),
 ]
 
@@ -149,7 +149,8 @@ def sweep(
     Each training and its audits are one cell, saved in one file. After an interruption, the same command runs only the
     missing cells.
 
-    The embeddings at the trade-offs on the front are kept in OUT/front, one Parquet table for each seed.
+    The embeddings at the trade-offs on the Pareto front of utility and leak are kept in OUT/front, one Parquet table
+    for each seed.
 
     Several secrets are hidden at once. Each of them has its own audit, table and curves.
 

@@ -68,7 +68,8 @@ def export(
     A run is refused if a secret has no audit, if the audit does not match the embeddings, or if the verdict is
     "flagged", "leaks" or "unprotected".
 
-    With --max-leak, a run with the verdict "leaks" or "unprotected" is exported if it is within the limit.
+    With --max-leak, a run within the limit is exported even if the verdict is "leaks" or "unprotected", or "flagged"
+    only for too few examples or for the lack of an unprotected encoder.
 
     A run that `tune` chose has the limit of the search, unless --max-leak states another one.
 

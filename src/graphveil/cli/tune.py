@@ -112,7 +112,7 @@ def _show(result: "Tuned", title: str, utility: str) -> None:
     """Print the candidates, the best first, and the audits of the chosen one."""
     from graphveil.experiments.tune import on_front
 
-    heads = ["", "encoder", "trade-off", "seed", f"{utility} kept", *result.limits, "within limit", "on the front"]
+    heads = ["", "encoder", "trade-off", "seed", f"{utility} kept", *result.limits, "within limit", "on Pareto front"]
     rows = [
         [
             "★" if number == 0 else "",

@@ -161,7 +161,9 @@ class Task:
     ) -> "Task":
         """Check the arguments, and parse the limit; see `graphveil.experiments.tune.tune`."""
         if max_leak is not None and min_utility is not None:
-            raise GraphveilError("a limit for the leak and a smallest utility were both given: give one of the two.")
+            raise GraphveilError(
+                "max_leak and min_utility (--max-leak and --min-utility) were both given: give one of the two."
+            )
         if min_utility is not None and not 0 <= min_utility <= 1:
             raise GraphveilError(f"the smallest utility is {min_utility:g}: expected an accuracy or AUC from 0 to 1.")
         for name in search.encoders:
@@ -260,7 +262,10 @@ def _check_same(task: Task, path: Path, graph: Data, split: Split) -> None:
     record = RunFolder(path).record()
     same = (record.graph_digest, record.split_digest) == (digest(graph), split.digest())
     if not same or (record.config.utility, tuple(record.config.secrets)) != (task.utility, task.secrets):
-        raise GraphveilError("the folder has the candidates of another search: choose another folder.")
+        raise GraphveilError(
+            f"the candidate {path.name} in the output folder is of another search (other graph, split, utility or"
+            " secrets): choose another output folder."
+        )
 
 
 def limits_of(task: Task) -> tuple[dict[str, float], dict[str, float]]:

@@ -176,7 +176,10 @@ def check_address(address: str | None) -> None:
     if address is None:
         return
     if find_spec("ray") is None:
-        raise GraphveilError("--ray needs Ray, which is not installed: pip install 'graphveil[ray]'.")
+        raise GraphveilError(
+            "--ray needs Ray, which is not installed: install the extra ray (in the clone: pip"
+            " install -c constraints.txt '.[ray]')."
+        )
     host, _, port = address.rpartition(":")
     if address in (LOCAL, AUTO):
         return

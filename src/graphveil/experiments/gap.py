@@ -11,7 +11,7 @@ perturbation", USENIX Security 2023, in its edge-level form:
 Two graphs are neighbours if they differ in one undirected link {u, v}. The link adds x_v to the sum of u and x_u to the
 sum of v. Rows have at most unit norm, so the L2 sensitivity of all sums of a hop together is sqrt(2). (GAP counts
 directed edges, for which it is 1.) `dp_accounting` calibrates the noise so that K such sums are (epsilon, delta)-
-differentially private. Features, labels and the number of nodes count as public. Needs `graphveil[peers]`.
+differentially private. Features, labels and the number of nodes count as public. Needs the extra `peers`.
 """
 
 import copy

