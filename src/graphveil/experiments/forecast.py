@@ -5,6 +5,7 @@ Codes are merged until a limit holds for the nodes of known class, so what these
 """
 
 import numpy as np
+from scipy.special import gammaln
 
 from graphveil.auditing.metrics import Array, Integers
 from graphveil.codes import class_table
@@ -13,11 +14,12 @@ from graphveil.data import UNKNOWN
 SAMPLES = 200
 QUANTILE = 0.9
 """The quantile of the samples that is taken."""
-PRIOR_NODES = 30
-"""How many nodes of a code the prior counts as.
+PRIOR_NODES = np.geomspace(1, 10_000, 25)
+"""How many nodes of a code the prior counts as. Its posterior follows from the known classes: if the shares of the codes
+differ by no more than chance, the prior counts much, and the noise of the known classes is not repeated in the others.
 
-For 30 candidates on a generated graph of 2,000 nodes (11 codes on average, half of the classes unknown), the forecast
-was 0.8 points above the certificate on average, and below it 3 times; with 1 or 100 nodes, once and 6 times.
+For 12 candidates on three generated graphs of 600 and 1,000 nodes (8 codes on average, half of the classes unknown), the
+forecast was 1.4 points above the certificate on average, and never below it. With 30 nodes, it was 2.5 points above.
 """
 
 
@@ -25,7 +27,8 @@ def forecast(codes: Integers, y: Integers, chance: float, seed: int) -> float:
     """Return a value that the accuracy and the balanced accuracy of the best rule seldom exceed.
 
     The classes of the other nodes are sampled: the class shares of each code from their posterior distribution, with
-    the shares among all known nodes as its prior, and then the classes from these shares.
+    the shares among all known nodes as its prior, and then the classes from these shares. How much the prior counts is
+    sampled, too.
 
     Args:
         codes: the code of each node that the certificate counts, (n,).
@@ -36,10 +39,21 @@ def forecast(codes: Integers, y: Integers, chance: float, seed: int) -> float:
     known, size, classes = y != UNKNOWN, int(codes.max()) + 1, int(y.max()) + 1
     counts = class_table(codes[known], y[known], size, classes)
     others = np.bincount(codes[~known], minlength=size)
-    weights = counts + PRIOR_NODES * counts.sum(axis=0) / counts.sum()
+    prior = counts.sum(axis=0) / counts.sum()
     random = np.random.default_rng(seed)
-    values = [_best(counts + _sampled(weights, others, random), chance) for _ in range(SAMPLES)]
+    nodes = random.choice(PRIOR_NODES, SAMPLES, p=_posterior(counts, prior))
+    values = [_best(counts + _sampled(counts + n * prior, others, random), chance) for n in nodes]
     return float(np.quantile(values, QUANTILE))
+
+
+def _posterior(counts: Integers, prior: Array) -> Array:
+    """The probability of each of `PRIOR_NODES`, by the Dirichlet-multinomial likelihood of the known classes."""
+    present, sizes = prior > 0, counts.sum(axis=1)
+    weights = PRIOR_NODES[:, None, None] * prior[present]
+    of_codes = (gammaln(weights + counts[:, present]) - gammaln(weights)).sum(axis=(1, 2))
+    likelihood = of_codes + (gammaln(PRIOR_NODES[:, None]) - gammaln(PRIOR_NODES[:, None] + sizes)).sum(axis=1)
+    shares: Array = np.exp(likelihood - likelihood.max())
+    return shares / shares.sum()
 
 
 def _sampled(weights: Array, others: Integers, random: np.random.Generator) -> Integers:
