@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from graphveil.kernels.compiling import Array, Number, compiled, prefetch
+from graphveil.kernels.compiling import Array, Number, compiled, full, prefetch
 from graphveil.kernels.elements import exp_of_negative
 
 AT_ONCE = 1024
@@ -17,6 +17,7 @@ AHEAD = 16
 def shares(
     crow: Array,
     col: Array,
+    longest: Number,
     present: Array,
     sender: Array,
     receiver: Array,
@@ -33,6 +34,7 @@ def shares(
     """
     heads = sender.shape[1]
     top, total = np.empty(heads, np.float32), np.empty(heads, np.float32)
+    scores = np.zeros(full(max(longest, AT_ONCE) * heads), np.float32)
     all_present = len(present) == 1
     row = start
     while row < stop:
@@ -44,28 +46,33 @@ def shares(
             top[:] = -np.inf
             for entry in range(crow[i], crow[i + 1]):
                 is_present = all_present or present[entry]
-                of, here = sender[np.uint64(col[entry])], out[entry]
+                place = (entry - first) * heads
+                of, here = sender[np.uint64(col[entry])], scores[place : place + heads]
                 for h in range(heads):
                     raw = to[h] + of[h]
                     here[h] = raw if raw >= 0 else raw * slope
                     top[h] = max(top[h], here[h]) if is_present else top[h]
             for entry in range(crow[i], crow[i + 1]):
-                is_present = all_present or present[entry]
+                is_present, place = all_present or present[entry], (entry - first) * heads
+                here = scores[place : place + heads]
                 for h in range(heads):
-                    out[entry, h] = out[entry, h] - top[h] if is_present else ABSENT
-        block = out[first : crow[end]].reshape(-1)
-        for k in range(len(block)):
-            block[k] = np.float32(0) if block[k] <= ABSENT else exp_of_negative(block[k])  # keeps NaN
+                    here[h] = here[h] - top[h] if is_present else ABSENT
+        for k in range(full((crow[end] - first) * heads)):
+            scores[k] = np.float32(0) if scores[k] <= ABSENT else exp_of_negative(scores[k])  # keeps NaN
         for i in range(row, end):
             total[:] = 0
             for entry in range(crow[i], crow[i + 1]):
+                place = (entry - first) * heads
+                here = scores[place : place + heads]
                 for h in range(heads):
-                    total[h] += out[entry, h]
+                    total[h] += here[h]
             for h in range(heads):
                 total[h] = np.float32(1) / total[h]
             for entry in range(crow[i], crow[i + 1]):
+                place = (entry - first) * heads
+                here, share = scores[place : place + heads], out[entry]
                 for h in range(heads):
-                    out[entry, h] *= total[h]
+                    share[h] = here[h] * total[h]
         row = end
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from graphveil.kernels.compiling import Array, Number, compiled, prefetch
+from graphveil.kernels.compiling import Array, Number, compiled, full, prefetch
 from graphveil.kernels.elements import exp_of_negative, log_of_one_plus
 
 AT_ONCE = 512
@@ -41,7 +41,7 @@ def pair_losses(
     """
     channels = right.shape[1]
     size = max(longest, AT_ONCE)
-    slope, loss = np.empty(size, np.float32), np.empty(size, np.float32)
+    slope, loss = np.zeros(full(size), np.float32), np.zeros(full(size), np.float32)
     step, last = sign * share, crow[stop] - 1
     row = start
     while row < stop:
@@ -57,7 +57,7 @@ def pair_losses(
                 for c in range(channels):
                     logit += own[c] * other[c]
                 slope[k] = logit + shift
-        for k in range(crow[end] - first):
+        for k in range(full(crow[end] - first)):
             x = sign * slope[k]
             w = exp_of_negative(-abs(x))
             upper = np.float32(1) / (np.float32(1) + w)

@@ -31,6 +31,8 @@ WORTH_A_THREAD = 16_384
 """Fewer elements are not worth a second thread."""
 CACHE_LINE = 64
 """Bytes that are loaded at once."""
+LANES = 64
+"""A loop over a multiple of so many elements has no remainder, which is rounded in another way than the rest."""
 _pool: ThreadPoolExecutor | None = None
 
 
@@ -93,6 +95,12 @@ def prefetch(array: Array, row: Number) -> None:
         _prefetch_line(array, row, byte)  # type: ignore[call-arg]  # numba passes its context
 
 
+@inlined
+def full(count: Number) -> Number:
+    """`count`, rounded up to a multiple of `LANES`."""
+    return (count + LANES - 1) // LANES * LANES
+
+
 def over(count: int, work: int, loop: Callable[..., None], *arguments: Any) -> None:
     """Run `loop(*arguments, start, stop)` on ranges of 0, ..., count - 1, one for each thread of torch.
 
@@ -126,8 +134,14 @@ def run_ranges(bounds: list[int], loop: Callable[..., None], *arguments: Any) ->
     if _pool is None:
         _pool = ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="graphveil-loop")
     ranges = list(pairwise(bounds))
-    others = [_pool.submit(loop, *arguments, *of_thread) for of_thread in ranges[1:]]
-    loop(*arguments, *ranges[0])
+    others, own = [], ranges[:1]
+    for of_thread in ranges[1:]:
+        try:
+            others.append(_pool.submit(loop, *arguments, *of_thread))
+        except RuntimeError:  # the main thread has ended, and with it the pool, but this thread has not
+            own.append(of_thread)
+    for of_thread in own:
+        loop(*arguments, *of_thread)
     for other in others:
         other.result()
 

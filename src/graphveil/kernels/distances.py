@@ -9,7 +9,7 @@ and its logit is (radius - 4 asinh^2(sqrt(h)) / c) / temperature.
 
 import numpy as np
 
-from graphveil.kernels.compiling import Array, Number, compiled, prefetch
+from graphveil.kernels.compiling import Array, Number, compiled, full, prefetch
 from graphveil.kernels.elements import exp_of_negative, log_of_at_least_one, log_of_one_plus
 
 AT_ONCE = 512
@@ -49,9 +49,10 @@ def pair_losses(
     """
     channels, last = units.shape[1], crow[stop] - 1
     size = max(longest, AT_ONCE)
-    chord, lift, height = np.empty(size, np.float32), np.empty(size, np.float32), np.empty(size, np.float32)
-    product, turn = np.empty(size, np.float32), np.empty(size, np.float32)
-    slope, loss, logit = np.empty(size, np.float32), np.empty(size, np.float32), np.empty(size, np.float32)
+    room = full(size)
+    chord, lift, height = np.zeros(room, np.float32), np.zeros(room, np.float32), np.zeros(room, np.float32)
+    product, turn = np.zeros(room, np.float32), np.zeros(room, np.float32)
+    slope, loss, logit = np.zeros(room, np.float32), np.zeros(room, np.float32), np.zeros(room, np.float32)
     row = start
     while row < stop:
         first, run, end = crow[row], row // rows_per_run, row + 1
@@ -73,7 +74,7 @@ def pair_losses(
                 chord[k], lift[k] = square * np.float32(0.25), half
                 product[k], turn[k] = at[0] * to[0], at[1] * to[0]
         radius, temperature, curvature = head[run, 0], head[run, 1], head[run, 2]
-        for k in range(crow[end] - first):
+        for k in range(full(crow[end] - first)):
             half = lift[k]
             exact = half * half + product[k] * chord[k]
             h = max(exact, np.float32(SMALLEST))

@@ -12,7 +12,7 @@ def starts(ascending: Array, out: Array) -> None:
     """Write where each of 0, 1, ..., len(out) - 1 begins in an ascending vector."""
     number = 0
     for place in range(len(ascending)):
-        while number <= ascending[place]:
+        while number < len(out) and number <= ascending[place]:
             out[number] = place
             number += 1
     while number < len(out):

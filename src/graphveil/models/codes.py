@@ -76,7 +76,7 @@ class _SoftCodes(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (p,) = ctx.saved_tensors
         groups, size = ctx.shape.groups, ctx.shape.size
-        d_q, d_logits = gradient.reshape(len(p), -1).contiguous(), torch.empty_like(p)
+        d_q, d_logits = gradient.reshape(len(p), ctx.shape.codes).contiguous(), torch.empty_like(p)
         arrays = d_q.numpy(), p.numpy(), groups, size, d_logits.numpy()
         kernels.compiling.over(len(p), d_q.numel(), kernels.codes.outer_products_backward, *arrays)
         return d_logits.view(*gradient.shape[:-1], groups * size), None

@@ -411,8 +411,8 @@ class _AttentionSharesByRow(torch.autograd.Function):
         share = sender.new_empty(pattern.col.numel(), sender.size(1))
         crow, col = pattern.crow.numpy(), pattern.col.numpy()
         is_present = np.ones(1, np.bool_) if present is None else present.contiguous().numpy()
-        arguments = crow, col, is_present, sender.numpy(), receiver.numpy(), np.float32(slope), share.numpy()
-        kernels.compiling.over_rows(crow, kernels.attention.shares, *arguments)
+        given = crow, col, pattern.longest_row, is_present, sender.numpy(), receiver.numpy(), np.float32(slope)
+        kernels.compiling.over_rows(crow, kernels.attention.shares, *given, share.numpy())
         ctx.pattern, ctx.slope = pattern, slope
         ctx.save_for_backward(sender, receiver, share)
         return share
