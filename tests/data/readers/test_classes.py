@@ -64,6 +64,38 @@ def test_large_whole_numbers_are_different_classes_in_a_text_file(tmp_path: Path
     assert again.y.equal(graph.y)
 
 
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        (["01234", "1234", "", "99", "NA"], ["01234", "1234", "99"]),
+        (["001.1", "1.1", "", "38.9", "NA"], ["001.1", "1.1", "38.9"]),
+        ([str(2**64 - 1), str(2**64 - 2), "", "99", "NA"], [str(2**64 - 2), str(2**64 - 1), "99"]),
+    ],
+)
+def test_codes_of_digits_are_classes_as_they_are_written(tmp_path: Path, values: list[str], names: list[str]) -> None:
+    """As numbers, the first two would be one class."""
+    codes = [names.index(value) if value in names else -1 for value in values]
+    graph = gv.read_graph(table(tmp_path, values), attributes=["age"])
+    assert graph.origin.encoding.classes["age"] == names
+    assert graph["age"].tolist() == codes
+    encoding = graph.origin.encoding
+    assert gv.read_graph(tmp_path, attributes=["age"], encoding=encoding)["age"].tolist() == codes
+    typed = pa.table(
+        {"id": [f"p{row}" for row in range(5)], "age": [value if value != "NA" else None for value in values]}
+    )
+    (tmp_path / "nodes.csv").unlink()
+    pq.write_table(typed, tmp_path / "nodes.parquet")
+    again = gv.read_graph(tmp_path, attributes=["age"], encoding=encoding)
+    assert again["age"].tolist() == codes
+    assert not again.origin.differences
+
+
+def test_a_label_may_be_a_code_and_a_feature_is_a_number(tmp_path: Path) -> None:
+    label = gv.read_graph(people(tmp_path, "class: 01234 1234 01234 1234", "age: 01 02 3 4"))
+    assert label.origin.encoding.classes["labels"] == ["01234", "1234"]
+    assert label.x.size(1) == 1, "a feature is a number"
+
+
 def test_words_are_classes_in_the_order_of_their_names(tmp_path: Path) -> None:
     graph = gv.read_graph(people(tmp_path, "team: red Blue . blue red"), label="team")
     assert graph.y.tolist() == [2, 0, -1, 1, 2]
