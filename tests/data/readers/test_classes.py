@@ -4,6 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
 import graphveil as gv
 from tests.data.readers.made import people, refusal, tables
 
@@ -18,6 +23,77 @@ def test_numbers_are_classes_in_the_order_of_numbers(tmp_path: Path) -> None:
     graph = gv.read_graph(people(tmp_path, "size: 10 9 . 10 -1 nan"), attributes=["size"])
     assert graph["size"].tolist() == [2, 1, -1, 2, 0, -1]
     assert graph.origin.encoding.classes["size"] == ["-1", "9", "10"]
+
+
+A, B = 1234567890123456789, 1234567890999999999
+
+
+@pytest.mark.parametrize(
+    ("values", "names", "codes"),
+    [
+        (pa.array([A, B, None, A - 1]), [str(A - 1), str(A), str(B)], [1, 2, -1, 0]),
+        (pa.array([2**64 - 1, 2**64 - 2, 7, None], pa.uint64()), ["7", str(2**64 - 2), str(2**64 - 1)], [2, 1, 0, -1]),
+        (pa.array([3.0, 2.5, None, 1e-5]), ["1e-05", "2.5", "3"], [2, 1, -1, 0]),
+        (
+            pa.array([0.1234567, 0.1234568, 1e5 + 0.5, 1e5]),
+            ["0.1234567", "0.1234568", "100000", "100000.5"],
+            [0, 1, 3, 2],
+        ),
+        (pa.array([3.0, 0.1, 1e9, 0.25], pa.float32()), ["0.1", "0.25", "3", "1000000000"], [2, 0, 3, 1]),
+        (pa.array([1e16, 1e16 + 2, np.inf, -0.0]), ["0", "1e+16", "1.0000000000000002e+16"], [1, 2, -1, 0]),
+    ],
+)
+def test_each_number_is_a_class_with_a_name_of_its_own(
+    tmp_path: Path, values: pa.Array, names: list[str], codes: list[int]
+) -> None:
+    """So that a graph that is read with its own encoding has the same classes."""
+    pq.write_table(pa.table({"id": list("abcd"), "k": values}), tmp_path / "nodes.parquet")
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    graph = gv.read_graph(tmp_path, attributes=["k"])
+    assert graph.origin.encoding.classes["k"] == names
+    assert graph["k"].tolist() == codes
+    again = gv.read_graph(tmp_path, attributes=["k"], encoding=graph.origin.encoding)
+    assert again["k"].tolist() == codes
+    assert not again.origin.differences
+
+
+def test_large_whole_numbers_are_different_classes_in_a_text_file(tmp_path: Path) -> None:
+    graph = gv.read_graph(people(tmp_path, f"label: {A} {B} {A} {B} {A - 1} ."))
+    assert graph.y.tolist() == [1, 2, 1, 2, 0, -1]
+    again = gv.read_graph(tmp_path, encoding=graph.origin.encoding)
+    assert again.y.equal(graph.y)
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        (["01234", "1234", "", "99", "NA"], ["01234", "1234", "99"]),
+        (["001.1", "1.1", "", "38.9", "NA"], ["001.1", "1.1", "38.9"]),
+        ([str(2**64 - 1), str(2**64 - 2), "", "99", "NA"], [str(2**64 - 2), str(2**64 - 1), "99"]),
+    ],
+)
+def test_codes_of_digits_are_classes_as_they_are_written(tmp_path: Path, values: list[str], names: list[str]) -> None:
+    """As numbers, the first two would be one class."""
+    codes = [names.index(value) if value in names else -1 for value in values]
+    graph = gv.read_graph(table(tmp_path, values), attributes=["age"])
+    assert graph.origin.encoding.classes["age"] == names
+    assert graph["age"].tolist() == codes
+    encoding = graph.origin.encoding
+    assert gv.read_graph(tmp_path, attributes=["age"], encoding=encoding)["age"].tolist() == codes
+    typed = pa.table(
+        {"id": [f"p{row}" for row in range(5)], "age": [value if value != "NA" else None for value in values]}
+    )
+    (tmp_path / "nodes.csv").unlink()
+    pq.write_table(typed, tmp_path / "nodes.parquet")
+    again = gv.read_graph(tmp_path, attributes=["age"], encoding=encoding)
+    assert again["age"].tolist() == codes
+    assert not again.origin.differences
+
+
+def test_a_label_may_be_a_code_and_a_feature_is_a_number(tmp_path: Path) -> None:
+    label = gv.read_graph(people(tmp_path, "class: 01234 1234 01234 1234", "age: 01 02 3 4"))
+    assert label.origin.encoding.classes["labels"] == ["01234", "1234"]
+    assert label.x.size(1) == 1, "a feature is a number"
 
 
 def test_words_are_classes_in_the_order_of_their_names(tmp_path: Path) -> None:

@@ -169,6 +169,47 @@ def test_decimal_commas_are_numbers() -> None:
 @pytest.mark.parametrize(
     "values",
     [
+        ("980", "1,234", "12,500", "2,100"),
+        ("-1", "1,234", "1,250,000", "2,500,000", "3,100,000"),
+        ("3.5", "1,234", None, "x", "2.5", "4.5"),
+        ("1", "1,234"),
+    ],
+)
+def test_commas_that_may_separate_thousands_are_refused(values: tuple[str | None, ...]) -> None:
+    """As decimal commas, a thousand would be less than two."""
+    notes: list[str] = []
+    with pytest.raises(gv.GraphveilError) as refused:
+        mostly_numbers(text(*values), "income", notes, CELLS)
+    assert str(refused.value) == (
+        "'1,234' in row 1 may mean 1234 or 1.234, since every comma in 'income' is followed by exactly three digits:"
+        " write the numbers of this column without commas, or drop it."
+    )
+    assert notes == []
+
+
+@pytest.mark.parametrize("decimal", ["1,5", "0,125", "-00,125", "1234,567", "1,2345"])
+def test_one_decimal_comma_shows_what_the_others_are(decimal: str) -> None:
+    notes: list[str] = []
+    values = mostly_numbers(text("1,234", decimal, "-12,500"), "height", notes, CELLS)
+    assert values is not None
+    assert values.tolist() == [1.234, float(decimal.replace(",", ".")), -12.5]
+    assert notes == ["3 values of 'height' with a decimal comma: read as numbers."]
+
+
+def test_an_ambiguous_column_is_refused_where_it_counts_as_numbers(tmp_path: Path) -> None:
+    """As classes it is text, whose meaning does not matter."""
+    tables(tmp_path, "source,target\n1,2\n", 'id,income\n1,"1,234"\n2,"12,500"\n3,980\n')
+    sentence = "'1,234' in line 2 of nodes.csv may mean 1234 or 1.234"
+    assert sentence in refusal(tmp_path)
+    assert sentence in refusal(tmp_path, attributes=["income"], bins={"income": 2})
+    assert gv.read_graph(tmp_path, drop=["income"]).origin.structural
+    classes = gv.read_graph(tmp_path, attributes=["income"]).origin.encoding.classes
+    assert classes["income"] == ["1,234", "12,500", "980"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
         ("a", "b", "3"),
         ("a1", "2", "3"),
         ("1", "2", "x", "y"),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphveil as gv
-from tests.data.readers.made import links, tables
+from tests.data.readers.made import links, refusal, tables
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,34 @@ def test_without_nodes_the_ends_are_the_nodes_in_order(tmp_path: Path) -> None:
     assert graph.origin.ids.to_pylist() == [9, 10, 100]
     assert graph.origin.structural
     assert graph.x[:, 1].tolist() == pytest.approx([np.log(3), np.log(2), np.log(2)])
+
+
+@pytest.mark.parametrize(
+    ("edges", "place"),
+    [
+        ("source,target\n1,2\n1,\n2,3\n", "edges.csv, line 3, column 'target'"),
+        ("source,target\nann,bob\n\n  ,bob\n", "edges.csv, line 4, column 'source'"),
+        ({"source": ["1", ""], "target": ["2", "3"]}, "edges.parquet, data row 2, column 'source'"),
+        ({"source": [1, 1], "target": [2, None]}, "edges.parquet, data row 2, column 'target'"),
+        ({"source": [1.0, 1.5], "target": [2.0, np.nan]}, "edges.parquet, data row 2, column 'target'"),
+        ({"source": [np.nan], "target": [2.0]}, "edges.parquet, data row 1, column 'source'"),
+        ({"source": [b"\1"], "target": [b""]}, "edges.parquet, data row 1, column 'target'"),
+    ],
+)
+def test_a_missing_end_is_no_node(tmp_path: Path, edges: str | dict[str, list[object]], place: str) -> None:
+    """It would have a link to each node of an incomplete row, and turn numbers into text."""
+    if isinstance(edges, str):
+        tables(tmp_path, edges, nodes=None)
+    else:
+        pq.write_table(pa.table(edges), tmp_path / "edges.parquet")
+    assert f"{place}, is empty: give the ids of both ends of a link." in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("ids", [["a", ""], ["a", None], [1.0, np.nan]])
+def test_a_node_without_an_id_is_refused(tmp_path: Path, ids: list[object]) -> None:
+    (tmp_path / "edges.csv").write_text("source,target\n1,1\n")
+    pq.write_table(pa.table({"id": ids}), tmp_path / "nodes.parquet")
+    assert "nodes.parquet, data row 2, column 'id', has no id: give every node one." in refusal(tmp_path)
 
 
 words = st.text(st.characters(blacklist_categories=("Cs", "Cc"), blacklist_characters='"'), min_size=1, max_size=8)

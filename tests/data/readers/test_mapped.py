@@ -57,6 +57,15 @@ def test_mapped_features_without_the_columns_that_are_no_features(tmp_path: Path
         gv.read_graph(tmp_path, **reading)
 
 
+@pytest.mark.parametrize("name", ["id", "node", "Node_ID", "nodeid", "vertex", "person", "class"])
+def test_an_id_is_no_mapped_feature(tmp_path: Path, name: str) -> None:
+    """Whether it has a usual name or that of the ids in the table of nodes; nor is a label."""
+    (tables(tmp_path) / "nodes.csv").write_text("person,gender\nb,f\na,m\nd,f\nc,m\n")
+    pq.write_table(pa.table({name: [0, 1, 2, 3], "age": X[:, 0]}), tmp_path / "features.parquet")
+    with pytest.raises(gv.GraphveilError, match=f"has the column '{name}', which must not be a feature.*remove it"):
+        gv.read_graph(tmp_path)
+
+
 def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

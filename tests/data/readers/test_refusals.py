@@ -36,6 +36,12 @@ from tests.data.readers.made import NODES, refusal, tables
         ("source,target\nann,bob\n", "id,k\nann,1\n,2\n", "nodes.csv, line 3, column 'id', has no id"),
         ("source,target\nann,bob\n", "id\n", "line 2, column 'source', has the id 'ann'"),
         ("source,target\n1,2\n", "id\n01\n2\n", "line 2, column 'source', has the id '1'"),
+        (
+            "source,target\nann,bob\n",
+            'id,"age\n(years)",k\nann,1,2\nbob,3,4\n',
+            "nodes.csv, line 1, ends within quotation marks, but the first row must be on one line",
+        ),
+        ('# "people"\n\nann,"bob\nbob",cid\n', None, "edges.csv, line 3, ends within quotation marks"),
         ("source,target\na\0b,c\n", None, "edges.csv, line 2, has a zero byte"),
         ('source,target\n"a,b\nc,d\n', None, "edges.csv"),
         ("source,target\n" + "a" * 200_000 + ",eve\n", NODES, "edges.csv, line 2, column 'source', has the id 'aaa"),

@@ -89,6 +89,11 @@ def test_blanks_at_the_ends_of_a_cell_are_no_part_of_an_id(tmp_path: Path, edges
     assert links(graph) == [("node 0", "node 1"), ("node 1", "node 2")]
 
 
+def test_a_quotation_mark_within_a_name_is_no_open_quote(tmp_path: Path) -> None:
+    nodes = 'id,height (5"),"a ""b"""\nann,1,2\nbob,3,5\ncid,4,4\ndee,5,1\n'
+    assert gv.read_graph(tables(tmp_path, nodes=nodes), features=['height (5")', 'a "b"']).x.size(1) == 2
+
+
 def test_more_columns_than_can_be_meant(tmp_path: Path) -> None:
     header = ",".join(f"c{number}" for number in range(1_000_000))
     (tmp_path / "edges.csv").write_text(f"{header}\n")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,9 @@ MAX_NUMBERS = 20
 
 MAX_CLASSES = 10_000
 """How many classes a target may have; above `MAX_NUMBERS`, at most half of the nodes may be alone in their class."""
+
+Masked = np.ma.MaskedArray[Any, np.dtype[Any]]
+"""Numbers, masked where they are unknown."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +75,12 @@ def encode_classes(
                 f"{name!r} cannot be cut into {bins} bins, because it holds text{_example(column, name, cells)}: omit"
                 " its bins, or correct the values that are not numbers or dates."
             )
-        return _binned(values, bins, date_name if are_dates(column) else number_name)
-    values = numbers(column)
+        return _binned(values, bins, date_name if are_dates(column) else _short_name)
+    values = _exact_numbers(column)
     if values is None:
         return _classes_of_words(column, name, notes, cells, numeric_labels)
     dates = are_dates(column)
-    different = np.unique(values[~np.isnan(values)])
+    different = np.unique(values.compressed())
     if _are_many(different, numeric_labels and not dates):
         raise _many(name, f"{len(different):,} different {'dates' if dates else 'numbers'}")
     name_of = date_name if dates else number_name
@@ -103,20 +107,36 @@ def encode_classes_like(
                 f"{_example(column, name, cells)}: give numbers."
             )
         return Classes(_cut(values, np.asarray(cuts)), names, cuts)
-    values = numbers(column)
+    values = _exact_numbers(column)
     text = words(column, name, NOTHING) if values is None else _written(values, are_dates(column))
     codes = class_codes(text, names)
     if values is None and _lost(codes, text) and all(re.fullmatch(NUMBER, known) for known in names):
-        values = mostly_numbers(column, name, notes, cells)
-        if values is not None:  # the text "1.0" is of the class "1"
-            text = pc.if_else(pa.array((codes != UNKNOWN).numpy()), text, _written(values, dates=False))
+        found = mostly_numbers(column, name, notes, cells)
+        if found is not None:  # the text "1.0" is of the class "1"
+            written = _written(np.ma.masked_invalid(found), dates=False)
+            text = pc.if_else(pa.array((codes != UNKNOWN).numpy()), text, written)
             codes = class_codes(text, names)
     return Classes(codes, names, lost=_lost(codes, text))
 
 
-def number_name(value: float) -> str:
-    """Return a number as the name of a class."""
-    return str(int(value)) if value == np.rint(value) and abs(value) < 2**53 else f"{value:g}"
+def number_name(value: np.number[Any]) -> str:
+    """Return a number as the name of a class, with all its digits: different numbers have different names."""
+    whole = isinstance(value, np.floating) and value.is_integer() and abs(int(value)) < 2**53
+    return str(int(value) if whole else value)
+
+
+def _exact_numbers(column: pa.ChunkedArray) -> Masked | None:
+    """Numbers in their own type, or dates in days, masked where they are missing or infinite; None if it is text.
+
+    Above 2^53, float64 has one value for several whole numbers, which would become one class.
+    """
+    if pa.types.is_integer(column.type):
+        return np.ma.array(pc.fill_null(column, 0).to_numpy(), mask=np.asarray(column.is_null()))
+    values = numbers(column)
+    if values is None:
+        return None
+    kind = column.type.to_pandas_dtype() if pa.types.is_floating(column.type) else np.float64
+    return np.ma.masked_invalid(values.astype(kind))
 
 
 def _to_cut(column: pa.ChunkedArray, name: str, notes: list[str], cells: BadCells) -> NDArray[np.float64] | None:
@@ -155,7 +175,7 @@ def _classes_of_words(
     return _checked(Classes(class_codes(text, names), names), name)
 
 
-def _are_many(different: NDArray[np.float64], numeric_labels: bool) -> bool:
+def _are_many(different: NDArray[Any], numeric_labels: bool) -> bool:
     """Whether numbers are too many to be classes; `numeric_labels` as in `encode_classes`."""
     whole = bool((different == np.rint(different)).all())
     return len(different) > MAX_NUMBERS and not (numeric_labels and whole)
@@ -168,12 +188,12 @@ def _many(name: str, what: str) -> GraphveilError:
     )
 
 
-def _written(values: NDArray[np.float64], dates: bool) -> pa.ChunkedArray:
+def _written(values: Masked, dates: bool) -> pa.ChunkedArray:
     """Numbers or dates as the names of classes."""
-    different, place = np.unique(values, return_inverse=True)
+    different = np.unique(values.compressed())
     name_of = date_name if dates else number_name
-    written = pa.array([None if np.isnan(value) else name_of(value) for value in different], pa.string())
-    return pa.chunked_array([written.take(pa.array(place))])
+    place = pa.array(_nearest(values, different).numpy(), mask=np.ma.getmaskarray(values))
+    return pa.chunked_array([pa.array([name_of(value) for value in different], pa.string()).take(place)])
 
 
 def _lost(codes: Tensor, text: pa.ChunkedArray) -> int:
@@ -193,12 +213,12 @@ def _checked(classes: Classes, name: str) -> Classes:
     return classes
 
 
-def _nearest(values: NDArray[np.float64], different: NDArray[np.float64]) -> Tensor:
-    codes = np.searchsorted(different, values)
-    return torch.from_numpy(np.where(np.isnan(values), UNKNOWN, codes).astype(np.int64))
+def _nearest(values: Masked, different: NDArray[Any]) -> Tensor:
+    codes = np.searchsorted(different, values.data)
+    return torch.from_numpy(np.where(np.ma.getmaskarray(values), UNKNOWN, codes).astype(np.int64))
 
 
-def _binned(values: NDArray[np.float64], bins: int, name_of: Callable[[float], str]) -> Classes:
+def _binned(values: NDArray[np.float64], bins: int, name_of: Callable[[np.float64], str]) -> Classes:
     known = values[~np.isnan(values)]
     if not len(known):
         return Classes(torch.full((len(values),), UNKNOWN), [])
@@ -211,6 +231,11 @@ def _binned(values: NDArray[np.float64], bins: int, name_of: Callable[[float], s
         low, high = name_of(inside.min()), name_of(inside.max())
         names.append(low if low == high else f"{low} to {high}")
     return Classes(codes, names, cuts.tolist())
+
+
+def _short_name(value: np.float64) -> str:
+    """A number in the name of a bin; six digits are enough, since `Classes.cuts` decides which values it has."""
+    return number_name(value) if value.is_integer() else f"{value:g}"
 
 
 def _cut(values: NDArray[np.float64], cuts: NDArray[np.float64]) -> Tensor:

@@ -32,6 +32,11 @@ FEWEST_NUMBERS = 3
 
 NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 
+DECIMAL_COMMA = r"^[+-]?\d+,\d+$"
+
+THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+$"
+"""Commas that may separate thousands. The comma of 1,234 may also be a decimal comma, but not if 1,5 is beside it."""
+
 
 def numbers(column: pa.ChunkedArray) -> NDArray[np.float64] | None:
     """Return a column of numbers, or of dates in days, with NaN for missing and infinite values; None if it is text."""
@@ -64,7 +69,8 @@ class TextNumbers:
         text: The values, null where they are missing.
         values: (rows,), NaN where a value is missing or no number.
         bad: The rows with a value that is no number.
-        commas: How many numbers have a decimal comma.
+        commas: How many numbers have a comma.
+        ambiguous: The first row whose comma may separate decimals or thousands, if no value shows which.
         where: As in `BadCells`.
     """
 
@@ -73,6 +79,7 @@ class TextNumbers:
     values: NDArray[np.float64]
     bad: NDArray[np.intp]
     commas: int
+    ambiguous: int | None
     where: Callable[[int], str]
 
     @property
@@ -101,17 +108,22 @@ class TextNumbers:
 
 
 def text_numbers(column: pa.ChunkedArray, name: str, cells: BadCells) -> TextNumbers | None:
-    """Return a column of text as numbers, which may have a decimal comma; None if it is of another type."""
+    """Return a column of text as numbers, which may have commas; None if it is of another type."""
     if not is_text(column.type):
         return None
     text = pc.utf8_trim_whitespace(words(column, name))
-    comma = pc.fill_null(pc.match_substring_regex(text, r"^[+-]?\d+,\d+$"), False)
-    plain = pc.if_else(comma, pc.replace_substring(text, ",", "."), text)
+    comma, thousands = (
+        pc.fill_null(pc.match_substring_regex(text, form), False) for form in (DECIMAL_COMMA, THOUSANDS)
+    )
+    ambiguous = None
+    if pc.any(comma).as_py() and not pc.any(pc.and_not(comma, thousands)).as_py():
+        ambiguous, comma = pc.index(comma, True).as_py(), thousands
+    plain = pc.if_else(comma, pc.replace_substring(text, ",", "." if ambiguous is None else ""), text)
     is_number = pc.fill_null(pc.match_substring_regex(plain, NUMBER), False)
     values = pc.cast(pc.if_else(is_number, plain, pa.scalar(None, plain.type)), pa.float64())
     bad = np.flatnonzero(pc.and_(pc.invert(is_number), pc.is_valid(text)))
     commas = pc.sum(comma).as_py() or 0
-    return TextNumbers(name, text, np.asarray(values.to_numpy(), dtype=np.float64), bad, commas, cells.where)
+    return TextNumbers(name, text, np.asarray(values.to_numpy(), dtype=np.float64), bad, commas, ambiguous, cells.where)
 
 
 def mostly_numbers(column: pa.ChunkedArray, name: str, notes: list[str], cells: BadCells) -> NDArray[np.float64] | None:
@@ -122,6 +134,13 @@ def mostly_numbers(column: pa.ChunkedArray, name: str, notes: list[str], cells: 
     found = text_numbers(column, name, cells)
     if found is None or not found.mostly:
         return None
+    if found.ambiguous is not None:
+        number = found.text[found.ambiguous].as_py()
+        meanings = f"{number.replace(',', '')} or {number.replace(',', '.')}"
+        raise GraphveilError(
+            f"{found.value(found.ambiguous)} may mean {meanings}, since every comma in {name!r} is followed by exactly"
+            " three digits: write the numbers of this column without commas, or drop it."
+        )
     if found.commas:
         notes.append(f"{plural(found.commas, 'value')} of {name!r} with a decimal comma: read as numbers.")
     if len(found.bad) and cells.choice == "refuse":

@@ -51,9 +51,6 @@ def check_ids(column: pa.ChunkedArray, name: str, place: Place) -> pa.Array:
     if ids.null_count:
         row = pc.index(pc.is_null(ids), True).as_py()
         raise GraphveilError(f"{place(row)}, column {name!r}, has no id: give every node one.")
-    text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
-    if text and (row := pc.index(ids, pa.scalar("", ids.type)).as_py()) >= 0:
-        raise GraphveilError(f"{place(row)}, column {name!r}, has no id: give every node one.")
     if len(pc.unique(ids)) < len(ids):
         codes = np.asarray(ids.dictionary_encode().indices)
         order = codes.argsort(kind="stable")
@@ -94,7 +91,7 @@ def node_numbers(ends: Sequence[pa.ChunkedArray], ids: pa.Array, names: Sequence
 
 
 def _unknown_node(value: pa.Scalar, where: str) -> GraphveilError:
-    if value.as_py() in (None, ""):
+    if value.as_py() is None:
         return GraphveilError(f"{where} is empty: give the ids of both ends of a link.")
     return GraphveilError(
         f"{where} has the id {_shown(value)}, which is not in the table of nodes: add the node, or remove the link."
@@ -107,18 +104,25 @@ def _shown(value: pa.Scalar) -> str:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Ids as numbers or text, without a dictionary encoding."""
+    """Ids as numbers or text, without a dictionary encoding; an empty text and NaN are null, since they are no ids."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = pc.cast(column, kind.value_type), kind.value_type
     if pa.types.is_boolean(kind) or pa.types.is_nested(kind):
         raise GraphveilError(f"ids have the type {kind}: expected whole numbers or text.")
-    if pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+    if pa.types.is_integer(kind):
         return column
+    if pa.types.is_floating(kind):
+        return pc.if_else(pc.is_nan(column), pa.scalar(None, kind), column)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         words = [[None if value is None else value.hex() for value in chunk.to_pylist()] for chunk in column.chunks]
-        return pa.chunked_array(words, pa.string())
-    return pc.cast(column, pa.large_string())
+        column = pa.chunked_array(words, pa.string())
+    elif not pa.types.is_string(kind):
+        column = pc.cast(column, pa.large_string())
+    empty = pa.scalar("", column.type)
+    if pc.index(column, empty).as_py() < 0:
+        return column
+    return pc.if_else(pc.equal(column, empty), pa.scalar(None, column.type), column)
 
 
 def _whole(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:

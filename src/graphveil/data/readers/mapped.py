@@ -21,6 +21,7 @@ from graphveil.data.origin import ReadOptions
 from graphveil.data.readers.assemble import LABEL_NAMES, Contents
 from graphveil.data.readers.find import MAPPED
 from graphveil.data.readers.safe_open import MAX_COLUMNS, brief, unreadable
+from graphveil.data.readers.tables import ID_NAMES
 from graphveil.data.sentences import list_names
 from graphveil.errors import GraphveilError
 
@@ -38,7 +39,7 @@ def with_mapped(contents: Contents, folder: Path, reading: ReadOptions) -> Conte
         return contents
     if len(files) > 1:
         raise GraphveilError(f"{folder} holds {list_names(MAPPED)}: remove one of them.")
-    _check_names(files[0], reading)
+    _check_names(files[0], contents, reading)
     matrix = map_features(files[0])
     if len(matrix) != len(contents.ids):
         raise GraphveilError(
@@ -91,7 +92,7 @@ def _is_table_of_nodes(file: Path, folder: Path, reading: ReadOptions) -> bool:
     return any(path.exists() and path.samefile(file) for path in (given, folder / given))
 
 
-def _check_names(file: Path, reading: ReadOptions) -> None:
+def _check_names(file: Path, contents: Contents, reading: ReadOptions) -> None:
     """Refuse a file of features with a column that must not be a feature."""
     if file.suffix != ".parquet" or not file.is_file():
         return
@@ -99,9 +100,9 @@ def _check_names(file: Path, reading: ReadOptions) -> None:
         names = pq.read_schema(file).names
     except (OSError, ValueError, pa.ArrowException):
         return  # `map_features` says what is wrong
-    excluded = {*reading.attributes, *reading.drop, reading.label, reading.id}
+    excluded = {*reading.attributes, *reading.drop, reading.label, reading.id, contents.detected.get("id")}
     for name in names:
-        if name in excluded or name.lower() in (*LABEL_NAMES, "id"):
+        if name in excluded or name.lower() in (*LABEL_NAMES, *ID_NAMES):
             raise GraphveilError(
                 f"{file} has the column {name!r}, which must not be a feature, and all columns of this file are"
                 " features: remove it from the file."

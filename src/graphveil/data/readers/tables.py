@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from graphveil.data.origin import ReadOptions
 from graphveil.data.readers import ids as node_ids
 from graphveil.data.readers.assemble import LABEL_NAMES, Contents
-from graphveil.data.readers.columns import is_text, numbers
+from graphveil.data.readers.columns import is_text, numbers, words
 from graphveil.data.readers.find import PARQUET, check_spreadsheet, plain_suffix
 from graphveil.data.readers.links import Block, LinkStream
 from graphveil.data.readers.safe_open import no_column
@@ -30,6 +30,9 @@ SOURCE_NAMES = ("source", "src", "from", "fromnodeid", "from_id", "source_id", "
 TARGET_NAMES = ("target", "dst", "to", "tonodeid", "to_id", "target_id", "v", "node2", "node_2", "id2", "id_2")
 WEIGHT_NAMES = ("weight", "w", "weights", "edge_weight")
 ID_NAMES = ("id", "node", "node_id", "nodeid", "vertex")
+
+CODE = r"^[+-]?(0\d|\d{19})"
+"""A code of digits, which loses its leading zero as a number, or its last digits if it is too long for an integer."""
 
 FEWEST_ROWS = 2**20
 """Rows of links whose ends are looked up at once, at least."""
@@ -188,6 +191,8 @@ def _with_nodes(file: Path | MemoryTable, ends: Ends, reading: ReadOptions, note
     for column, values in rest.items():
         if column in (*reading.attributes, reading.label) and pa.types.is_null(values.type):
             rest[column] = table.read([column], [column])[column]  # "None" may be a class
+    if isinstance(table, TextTable):
+        rest |= _codes(table, rest, reading)
     original = _original_type(rows[name].type, ids, not isinstance(table, TextTable))
     detected = {**ends.detected, **_named_in_file(table, id=name)}
     # only in text can a cell have to be found, and otherwise the file need not stay in memory
@@ -201,6 +206,27 @@ def _without_nodes(ends: Ends, notes: list[str]) -> Contents:
     notes.append(f"No table of nodes: nodes are the {len(ids):,} ids of the links, sorted.")
     original = _original_type(ends.types[0], ids, ends.typed)
     return Contents(ends.table, original, ends.numbered(ids), notes=notes, detected=ends.detected)
+
+
+def _codes(
+    table: TextTable, columns: Mapping[str, pa.ChunkedArray], reading: ReadOptions
+) -> dict[str, pa.ChunkedArray]:
+    """The text of those columns of classes that were read as numbers and hold codes: 01234 and 1234 are two classes."""
+    numeric = [
+        name
+        for name, values in columns.items()
+        if (name in reading.attributes or _may_be_label(name, reading))
+        and (pa.types.is_integer(values.type) or pa.types.is_floating(values.type))
+    ]
+    if not numeric:
+        return {}
+    rows = table.read(numeric, numeric)
+    text = {name: words(rows[name], name) for name in numeric}
+    return {name: values for name, values in text.items() if pc.any(pc.match_substring_regex(values, CODE)).as_py()}
+
+
+def _may_be_label(name: str, reading: ReadOptions) -> bool:
+    return name == reading.label if reading.label is not None else name.lower() in LABEL_NAMES
 
 
 def _cell_place(table: Table) -> Callable[[int], str]:

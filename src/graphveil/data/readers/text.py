@@ -190,6 +190,11 @@ def open_text(file: Path, encoding: str | None, known: Callable[[str], bool]) ->
         raise GraphveilError(f"{file} has a first row of more than {MAX_ROW_BYTES >> 20} MB: expected a table.")
     delimiter = _delimiter(file, first)
     names = _fields(file, first, delimiter)
+    if delimiter != " " and _is_unclosed(first, delimiter):
+        raise GraphveilError(
+            f"{file}, line {before + 1}, ends within quotation marks, but the first row must be on one line: remove the"
+            " line break, or close the quotation mark."
+        )
     if len(names) > MAX_COLUMNS:
         raise GraphveilError(
             f"{file} has {len(names):,} columns, and at most {MAX_COLUMNS:,} are supported: remove some."
@@ -230,6 +235,13 @@ def _fields(file: Path, line: str, delimiter: str) -> list[str]:
         return [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
     except csv.Error as error:
         raise GraphveilError(f"{file} has a header that cannot be read ({brief(error)}): expected a table.") from error
+
+
+def _is_unclosed(line: str, delimiter: str) -> bool:
+    """Whether the last value of a line is in quotes and continues on the next line."""
+    rows = csv.reader([f"{line}\n", ""], delimiter=delimiter)
+    next(rows)
+    return rows.line_num > 1
 
 
 def _named(file: Path, names: Sequence[str]) -> tuple[list[str], frozenset[str]]:
