@@ -71,7 +71,10 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(gv.GraphveilError, match="No space left"):
+    with pytest.raises(
+        gv.GraphveilError,
+        match=r"features\.parquet has features of shape \(4, 3\), and no temporary file can .*No space left",
+    ):
         gv.read_graph(save(tables(tmp_path), "columns"))
 
 
@@ -100,6 +103,21 @@ def test_rows_are_those_of_the_table_of_nodes_and_are_mapped(tmp_path: Path, kin
     assert digest(in_memory) == digest(graph)
 
 
+def test_no_column_but_the_label_and_the_attributes_is_used_beside_mapped_features(tmp_path: Path) -> None:
+    """Another column named like a label would be a feature, so all features would be copied into memory."""
+    (tmp_path / "edges.csv").write_text("source,target\nb,a\nc,d\na,c\n")
+    (tmp_path / "nodes.csv").write_text("id,job,class,category\nb,f,1,x\na,m,2,y\nd,f,5,x\nc,m,7,y\n")
+    save(tmp_path, "npy")
+    for label in (None, "job"):
+        graph = gv.read_graph(tmp_path, label=label)
+        assert is_mapped(graph.x)
+        assert graph.x.size(1) == 3
+    with pytest.raises(
+        gv.GraphveilError, match=r"'category' cannot be a feature, because the features of nodes\.csv are"
+    ):
+        gv.read_graph(tmp_path, label="job", features=["category"])
+
+
 def test_without_a_table_of_nodes_rows_are_those_of_the_sorted_ids(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("source,target\n1,0\n2,3\n0,2\n")
     graph = gv.read_graph(save(tmp_path, "npy"))
@@ -123,10 +141,12 @@ def test_any_kind_of_numbers_is_mapped_and_used(tmp_path: Path) -> None:
     ("x", "says"),
     [
         (X[:3], "has 3 rows, and the graph has 4 nodes"),
-        (X.astype(str), "expected numbers in C order"),
-        (X.astype(">f4"), "expected numbers in C order"),
-        (X[:, 0], "expected numbers in C order"),
-        (np.asfortranarray(X), "in C order, one row"),
+        (X.astype(str), "expected one row for each node, in C order, of float16, float32"),
+        (X.astype(">f4"), "type >f4: expected one row"),
+        (X.astype(np.uint16), "type uint16: expected one row"),
+        (X.astype(np.longdouble), "type float128: expected one row"),
+        (X[:, 0], r"has shape \(4,\)"),
+        (np.asfortranarray(X), "in C order"),
         (X[:, :0], "has 0 columns"),
         (np.full((4, 3), np.nan), "x holds NaN or infinite values"),
         (np.array([[{}]] * 4, dtype=object), "cannot be read as features"),

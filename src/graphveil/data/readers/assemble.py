@@ -105,7 +105,7 @@ def assemble(contents: Contents, reading: ReadOptions, encoding: Encoding | None
 def _targets(contents: Contents, reading: ReadOptions, notes: list[str], encoding: Encoding | None) -> dict[str, str]:
     """The column of each target: labels, and the attributes."""
     targets = {}
-    label = reading.label if reading.label is not None else contents.label or _detect_label(contents, notes)
+    label = reading.label if reading.label is not None else contents.label or detect_label(contents, notes)
     names = dict.fromkeys((*reading.attributes, *contents.attributes))
     for name, column in [("labels", label), *((name, name) for name in names)]:
         if column is None:
@@ -136,7 +136,8 @@ def _no_column(contents: Contents, name: str, reading: ReadOptions) -> Graphveil
     return no_column(contents.name, name, [*contents.columns, *contents.unread])
 
 
-def _detect_label(contents: Contents, notes: list[str]) -> str | None:
+def detect_label(contents: Contents, notes: list[str]) -> str | None:
+    """Return the column that is the label by its name, if its values are classes."""
     by_lower = {name.lower(): name for name in reversed(list(contents.columns))}
     name = next((by_lower[candidate] for candidate in LABEL_NAMES if candidate in by_lower), None)
     if name is None:
@@ -185,6 +186,11 @@ def _features(
     for name in chosen:
         if name in taken:
             raise GraphveilError(f"{name!r} is a target and cannot also be a feature: remove it from one of them.")
+        if name not in contents.columns and encoding is None:
+            raise GraphveilError(
+                f"{name!r} cannot be a feature, because the features of {contents.name} are mapped from a file of their"
+                " own: omit --features, or remove that file."
+            )
     if encoding is not None:
         return _features_like(contents, encoding, taken | set(reading.drop), notes, contents.cells(reading))
     table = {name: contents.columns[name] for name in chosen}

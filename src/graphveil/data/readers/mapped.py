@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from graphveil.data.origin import ReadOptions
-from graphveil.data.readers.assemble import LABEL_NAMES, Contents
+from graphveil.data.readers.assemble import LABEL_NAMES, Contents, detect_label
 from graphveil.data.readers.find import MAPPED
 from graphveil.data.readers.safe_open import MAX_COLUMNS, brief, unreadable
 from graphveil.data.readers.tables import ID_NAMES
@@ -26,12 +26,14 @@ from graphveil.data.sentences import list_names
 from graphveil.errors import GraphveilError
 
 ROWS_AT_ONCE = 2**16
+KINDS = ("float16", "float32", "float64", "uint8", "int8", "int16", "int32", "int64")
+"""The types of numbers that torch computes with."""
 
 
 def with_mapped(contents: Contents, folder: Path, reading: ReadOptions) -> Contents:
     """Return what a reader found in a folder, with the features of the mapped file if the folder has one.
 
-    Other columns are then targets or not read, since a feature more would mean a copy of all.
+    Of the other columns, only the label and the attributes are then read: a feature more would mean a copy of all.
     """
     found = [folder / name for name in MAPPED if (folder / name).exists()]
     files = [file for file in found if not _is_table_of_nodes(file, folder, reading)]
@@ -46,8 +48,9 @@ def with_mapped(contents: Contents, folder: Path, reading: ReadOptions) -> Conte
             f"{files[0]} has {len(matrix):,} rows, and the graph has {len(contents.ids):,} nodes: give one row for each"
             " node, in the order of the table of nodes."
         )
-    targets = {*reading.attributes, reading.label}
-    kept = {name: column for name, column in contents.columns.items() if name in targets or name.lower() in LABEL_NAMES}
+    label = reading.label or contents.label or detect_label(contents, notes=[])
+    targets = {*reading.attributes, *contents.attributes, label}
+    kept = {name: column for name, column in contents.columns.items() if name in targets}
     note = f"Features are the {matrix.shape[1]:,} columns of {files[0].name}, which is mapped and not read into memory."
     unread = [*contents.unread, *(name for name in contents.columns if name not in kept)]
     return replace(contents, columns=kept, matrix=matrix, unread=unread, notes=[*contents.notes, note])
@@ -63,21 +66,31 @@ def map_features(file: Path) -> NDArray[np.generic]:
         raise unreadable(file, error) from error
     except (ValueError, pa.ArrowException, SyntaxError) as error:
         raise GraphveilError(f"{file} cannot be read as features ({brief(error)}): save it again.") from error
-    if matrix.ndim != 2 or matrix.dtype.kind not in "iuf" or not matrix.dtype.isnative or not matrix.flags.c_contiguous:
+    if matrix.ndim != 2 or matrix.dtype not in KINDS or not matrix.flags.c_contiguous:
         raise GraphveilError(
-            f"{file} has shape {matrix.shape} and type {matrix.dtype}: expected numbers in C order, one row for"
-            " each node."
+            f"{file} has shape {matrix.shape} and type {matrix.dtype}: expected one row for each node, in C order, of"
+            f" {', '.join(KINDS)}."
         )
     if not 0 < matrix.shape[1] <= MAX_COLUMNS:
         raise GraphveilError(f"{file} has {matrix.shape[1]:,} columns: expected 1 to {MAX_COLUMNS:,}.")
     return matrix
 
 
-def temporary_matrix(rows: int, columns: int) -> NDArray[np.float32]:
-    """Return a mapped temporary file, which ends with the process.
+def temporary_matrix(rows: int, columns: int, source: object) -> NDArray[np.float32]:
+    """Return a mapped temporary file for the features of a source, which ends with the process.
 
     Its space is reserved at once: writing to a mapped file on a full disk would end the program.
     """
+    try:
+        return _temporary(rows, columns)
+    except OSError as error:
+        raise GraphveilError(
+            f"{source} has features of shape {(rows, columns)}, and no temporary file can hold them ({brief(error)}):"
+            " free some space, or set TMPDIR to another folder."
+        ) from error
+
+
+def _temporary(rows: int, columns: int) -> NDArray[np.float32]:
     with tempfile.TemporaryFile(suffix=".features") as temporary:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(temporary.fileno(), 0, 4 * rows * columns)
@@ -122,7 +135,7 @@ def _from_parquet(file: Path) -> NDArray[np.generic]:
     for batch in table.iter_batches(ROWS_AT_ONCE):
         part = _numbers(batch.columns, file)
         if matrix is None:
-            matrix = temporary_matrix(rows, part.shape[1])
+            matrix = temporary_matrix(rows, part.shape[1], file)
         matrix[place : place + len(part)] = part
         place += len(part)
     if matrix is None:

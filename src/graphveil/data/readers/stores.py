@@ -16,7 +16,6 @@ from graphveil.data.origin import ReadOptions
 from graphveil.data.readers.arrays import FEATURE_NAMES, LABEL_NAMES, read_arrays
 from graphveil.data.readers.assemble import Contents
 from graphveil.data.readers.mapped import ROWS_AT_ONCE, temporary_matrix
-from graphveil.data.readers.safe_open import brief
 from graphveil.errors import GraphveilError
 
 NAME = "the store"
@@ -79,13 +78,7 @@ def _copied(store: FeatureStore, attr: TensorAttr) -> NDArray[np.float32]:
     size = store.get_tensor_size(attr)
     if size is None or len(size) != 2 or 0 in size:
         raise GraphveilError(f"{NAME} has features of shape {size and tuple(size)}: expected one row for each node.")
-    try:
-        matrix = temporary_matrix(*size)
-    except OSError as error:
-        raise GraphveilError(
-            f"{NAME} has features of shape {tuple(size)}, and no temporary file can hold them ({brief(error)}): free"
-            " some space, or set TMPDIR to another folder."
-        ) from error
+    matrix = temporary_matrix(size[0], size[1], NAME)
     for first in range(0, len(matrix), ROWS_AT_ONCE):
         rows = torch.arange(first, min(first + ROWS_AT_ONCE, len(matrix)))
         matrix[first : first + len(rows)] = _rows(store, attr, rows)
