@@ -77,7 +77,7 @@ def audit_run(
         if controls and attacks != "quick":
             if effort.on_attack is not None:
                 effort.on_attack("training encoders as controls", 0, 1)
-            others = encoder_controls(folder, trained_on, split, features)
+            others = encoder_controls(folder, trained_on, split, features, effort.jobs)
         of_others = {without_feature(name): name for name in contexts}
         for name, context in contexts.items():
             own = {title: rows for title, rows in others.embeddings.items() if of_others.get(title, name) == name}

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
+from joblib import Parallel, delayed
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -16,13 +17,17 @@ from graphveil.data import Split, check_targets
 from graphveil.data.origin import origin_of
 from graphveil.data.readers.features import sources_of
 from graphveil.errors import GraphveilError
+from graphveil.interrupts import block_interrupts
 from graphveil.randomness import stream
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.trained_on import too_few
-from graphveil.veil import Fitting
+from graphveil.training.inputs import pick_device
+from graphveil.veil import Fitting, Veil
 
 UNTRAINED = "untrained encoder"
 REFITTED = "this run with another seed"
+LARGEST = 1_000_000
+"""Encoders on graphs with more links are trained one after the other, with all threads, since each needs its memory."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,9 @@ class Controls:
     notes: tuple[str, ...] = ()
 
 
-def encoder_controls(folder: RunFolder, graph: Data, split: Split, features: Sequence[str] = ()) -> Controls:
+def encoder_controls(
+    folder: RunFolder, graph: Data, split: Split, features: Sequence[str] = (), jobs: int = 1
+) -> Controls:
     """Train the controls of a run, or read those that an earlier audit has kept.
 
     They are the encoder before training, the encoder trained without protection, and the whole run with another seed,
@@ -53,6 +60,7 @@ def encoder_controls(folder: RunFolder, graph: Data, split: Split, features: Seq
         graph: the graph that it was trained on.
         split: the split of that graph.
         features: the secrets that are among the features.
+        jobs: how many encoders to train at once.
     """
     try:
         veil = folder.veil()
@@ -68,16 +76,27 @@ def encoder_controls(folder: RunFolder, graph: Data, split: Split, features: Seq
     learned = split.without_held_out_links(veil.utility)
     plain = veil.unprotected()
     controls = {UNTRAINED: Fitting([plain], graph, [learned]).training.method.embed().cpu()}
-    if veil.tradeoff < 1:
-        controls[UNPROTECTED] = plain.fit(graph, learned).transform(graph, split)
-        utility = plain.score(graph, learned, controls[UNPROTECTED]).utility
+    todo = {UNPROTECTED: (plain, graph)} if veil.tradeoff < 1 else {}
     for name in features:
-        without = _without_columns(graph, feature_columns(graph, name))
-        controls[without_feature(name)] = veil.unprotected().fit(without, learned).transform(without, split)
+        todo[without_feature(name)] = (veil.unprotected(), _without_columns(graph, feature_columns(graph, name)))
     veil.seed = stream(veil.seed, "again") % 2**31
-    controls[REFITTED] = veil.fit(graph, learned).transform(graph, split)
+    todo[REFITTED] = (veil, graph)
+    fits = [delayed(_fit)(*one, learned, split) for one in todo.values()]
+    at_once = jobs > 1 and pick_device(veil.device).type == "cpu" and graph.edge_index.size(1) <= 2 * LARGEST
+    with block_interrupts():
+        trained = Parallel(n_jobs=jobs if at_once else 1, return_as="generator")(fits)
+    for name, (z, kept) in zip(todo, trained, strict=True):
+        controls[name] = z
+        if name == UNPROTECTED:
+            utility = kept
     folder.write_controls(controls, utility)
     return Controls(controls, utility)
+
+
+def _fit(veil: Veil, graph: Data, learned: Split, split: Split) -> tuple[Tensor, float]:
+    """Train a control; returns its embeddings and its utility on the test part."""
+    z = veil.fit(graph, learned).transform(graph, split)
+    return z, veil.score(graph, learned, z).utility
 
 
 def without_feature(secret: str) -> str:
