@@ -79,6 +79,19 @@ def test_a_candidate_is_a_run_folder_that_is_read_again(tmp_path: Path) -> None:
     before = record.stat().st_mtime_ns
     assert run_candidate(task(), candidate, tmp_path / "out" / "candidates") == first
     assert record.stat().st_mtime_ns == before
-    other = Task.of("karate", "labels", ("links",), "+5", None, QUICK)
-    with pytest.raises(GraphveilError, match=r"gcn-0\.500-0\.0100-7 in the output folder is of another search"):
-        run_candidate(other, candidate, tmp_path / "out" / "candidates")
+
+
+def test_a_finished_candidate_of_another_search_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    candidate = Candidate("gcn", 0.5, 0.01, 7)
+    run_candidate(task(), candidate, tmp_path / "out")
+
+    def refused(other: Task) -> str:
+        with pytest.raises(GraphveilError, match=f"^the candidate {candidate} in the output folder is of") as error:
+            run_candidate(other, candidate, tmp_path / "out")
+        return str(error.value).partition("(")[2].partition(")")[0]
+
+    assert refused(task(search=replace(QUICK, rounds=40))) == "other settings"
+    assert refused(task(search=replace(QUICK, seed=1))) == "other split"
+    assert refused(Task.of("karate", "labels", ("links",), "+5", None, QUICK)) == "other split, other settings"
+    monkeypatch.setattr(candidates, "versions", lambda: {"graphveil": "0"})
+    assert refused(task()) == "other versions of graphveil or libraries"

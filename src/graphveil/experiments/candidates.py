@@ -25,7 +25,7 @@ from graphveil.runs.protect import protect
 from graphveil.target import CHANCE_AUC, Target
 from graphveil.training.objectives import CODES
 from graphveil.training.recipes import default_recipe
-from graphveil.veil import Veil
+from graphveil.veil import Veil, versions
 
 ENCODERS = ("gcn", "gat", "hgcn")
 
@@ -189,12 +189,11 @@ def run_candidate(task: Task, candidate: Candidate, folder: Path, threads: int |
     if threads is not None:
         torch.set_num_threads(threads)
     graph, split = opened(task)
-    path = folder / str(candidate)
+    path, veil = folder / str(candidate), _veil(task, candidate)
     if (path / RECORD).exists():
-        _check_same(task, path, graph, split)
+        _check_same(veil, path, graph, split)
         veil = RunFolder(path).veil()
     else:
-        veil = _veil(task, candidate)
         reading = None if task.search.reading is None else asdict(task.search.reading)
         source = {"graph": task.graph, "reading": reading, "split": _split_kind(task), "split_seed": task.search.seed}
         protect(veil, graph, split, path, resume=True, source=source)
@@ -258,13 +257,20 @@ def _split_kind(task: Task) -> str:
     return task.search.split or default_split(task.graph)
 
 
-def _check_same(task: Task, path: Path, graph: Data, split: Split) -> None:
+def _check_same(veil: Veil, path: Path, graph: Data, split: Split) -> None:
+    """Refuse a finished candidate that is not what `veil` would become on this graph and this split."""
     record = RunFolder(path).record()
-    same = (record.graph_digest, record.split_digest) == (digest(graph), split.digest())
-    if not same or (record.config.utility, tuple(record.config.secrets)) != (task.utility, task.secrets):
+    is_same = {
+        "graph": record.graph_digest == digest(graph),
+        "split": record.split_digest == split.digest(),
+        "settings": record.config.to_dict() == veil.config(),
+        "versions of graphveil or libraries": record.versions == versions(),
+    }
+    others = [f"other {name}" for name, same in is_same.items() if not same]
+    if others:
         raise GraphveilError(
-            f"the candidate {path.name} in the output folder is of another search (other graph, split, utility or"
-            " secrets): choose another output folder."
+            f"the candidate {path.name} in the output folder is of another search ({', '.join(others)}): choose another"
+            " output folder."
         )
 
 
