@@ -27,6 +27,13 @@ def test_a_limit_is_points_above_chance_or_a_value(word: str, limit: Limit) -> N
     assert limit.over(0.3) == pytest.approx(0.3 + limit.value if limit.above_chance else limit.value)
 
 
+def test_candidates_have_folders_of_their_own() -> None:
+    gains, tradeoffs = (0.0, 0.00001, 0.01, 0.010001, 0.1), (0.001, 0.0011, 0.5)
+    found = {str(Candidate("gcn", tradeoff, gain, 0)) for gain in gains for tradeoff in tradeoffs}
+    assert len(found) == len(gains) * len(tradeoffs)
+    assert str(Candidate("gcn", 0.5, 0.01, 7)) == "gcn-0.5-0.01-7"
+
+
 @pytest.mark.parametrize("word", ["2", "-1", "two", "", "+200", "nan"])
 def test_what_is_no_limit_is_one_sentence(word: str) -> None:
     with pytest.raises(GraphveilError, match=r"is not a limit: expected points above the chance level, such as \+2"):

@@ -70,6 +70,21 @@ def test_no_candidate_is_trained_twice() -> None:
     assert len(set(tried)) == len(tried)
 
 
+def test_an_encoder_that_is_named_twice_is_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[list[Candidate]] = []
+    planned: list[int] = []
+
+    def measure(_: Task, candidates: Sequence[Candidate], __: Path) -> list[Point]:
+        measured.append(list(candidates))
+        return [Point(one, 0.8, {"labels": 0.3}) for one in candidates]
+
+    monkeypatch.setattr("graphveil.experiments.tune._trained", measure)
+    twice = Task.of("karate", "links", ("labels",), "+2", None, Search(encoders=("gcn", "gat", "gcn")))
+    find(twice, tmp_path / "out", lambda _, of, __: planned.append(of))
+    assert [one.encoder for one in measured[0]] == ["gcn", "gat"]
+    assert planned[0] == sum(map(len, measured))
+
+
 def test_smaller_parts_of_the_limit_are_tried_if_no_candidate_is_within_it() -> None:
     points, (first, *_, smaller, last) = stages(lambda one: (0.8, 0.313 + one.gain))
     assert [one.gain / first[0].gain for one in smaller] == [0.5, 0.25, 0.0]
@@ -107,7 +122,7 @@ def test_equal_candidates_are_ranked_by_name_and_not_by_who_is_first(order: int)
     def measure(candidates: Sequence[Candidate]) -> list[Point]:
         return [Point(one, 0.8, {"labels": 0.3}) for one in candidates][::order]
 
-    assert str(search_stages(task, limits, chance, measure)[0].candidate) == "gat-0.300-0.0100-0"
+    assert str(search_stages(task, limits, chance, measure)[0].candidate) == "gat-0.3-0.01-0"
 
 
 def test_a_smallest_utility_gives_the_least_leak() -> None:

@@ -1,7 +1,7 @@
 """One candidate of `tune`: a run in a folder of its own, and what it keeps and leaks outside the test part."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,8 @@ class Candidate:
     seed: int
 
     def __str__(self) -> str:
-        return f"{self.encoder}-{self.tradeoff:.3f}-{self.gain:.4f}-{self.seed}"
+        """The name of its folder, which no other candidate has: all digits of the numbers are in it."""
+        return f"{self.encoder}-{self.tradeoff}-{self.gain}-{self.seed}"
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,8 @@ class Task:
                 f"candidates on a Ray cluster are trained on CPUs, but the device is {search.device!r}: omit --device."
             )
         limit = None if min_utility is not None else Limit.parsed(str("+2" if max_leak is None else max_leak))
-        return cls(graph, utility, secrets, limit, min_utility, search)
+        once = replace(search, encoders=tuple(dict.fromkeys(search.encoders)))
+        return cls(graph, utility, secrets, limit, min_utility, once)
 
 
 def run_candidate(task: Task, candidate: Candidate, folder: Path, threads: int | None = None) -> Point:

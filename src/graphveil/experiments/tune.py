@@ -225,6 +225,7 @@ def search_stages(
     gain = FIRST_GAIN
     if task.max_leak is not None and classes:
         gain = SHARE * max(0.0, min(limits[secret] - chance[secret] for secret in classes))
+        gain = round(gain, 6)  # it is in the names of folders
 
     def ranked(points: Iterable[Point]) -> list[Point]:
         return sorted(points, key=lambda point: (_rank(task, point, limits), str(point.candidate)))
