@@ -51,9 +51,10 @@ def test_settings_that_do_not_fit_are_refused() -> None:
 
 
 def test_the_limit_of_each_secret_is_above_its_own_chance_level() -> None:
-    limits, chance = limits_of(Task.of("karate", "labels", ("links",), "+5", None, QUICK))
+    graph = gv.load("karate")
+    limits, chance = limits_of(Task.of("karate", "labels", ("links",), "+5", None, QUICK), graph)
     assert (limits, chance) == ({"links": 0.55}, {"links": 0.5})
-    limits, chance = limits_of(task())
+    limits, chance = limits_of(task(), graph)
     assert limits["labels"] == pytest.approx(chance["labels"] + 0.05)
 
 

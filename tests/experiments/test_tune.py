@@ -1,10 +1,13 @@
 """The search: its stages, its choice, and the chosen run."""
 
 import json
+import re
 import shutil
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
@@ -303,3 +306,17 @@ def test_a_chosen_run_is_never_without_its_limits(
     with pytest.raises(KeyboardInterrupt):
         judge(KARATE, out, points)
     assert RunFolder(out / "chosen").limits() is not None
+
+
+def test_a_worker_with_another_graph_under_the_same_name_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as another file on a machine of a Ray cluster."""
+    other = gv.load("karate")
+    other.y = 1 - other.y.clamp(max=1)
+    graphs = chain([gv.load("karate")], repeat(other))
+    monkeypatch.setattr("graphveil.experiments.candidates.open_graph", lambda *_: next(graphs))
+    said = f"^karate on the machine {re.escape(socket.gethostname())} is another graph than when the search was"
+    with pytest.raises(gv.GraphveilError, match=said):
+        find(KARATE, tmp_path / "out")
+    assert not (tmp_path / "out" / "candidates").exists()

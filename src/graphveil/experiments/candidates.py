@@ -1,5 +1,6 @@
 """One candidate of `tune`: a run in a folder of its own, and what it keeps and leaks outside the test part."""
 
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -141,6 +142,8 @@ class Task:
         max_leak: the limit; None for `min_utility`.
         min_utility: the smallest utility to accept; None for `max_leak`.
         search: how to search.
+        graph_digest: the digest of the graph on the driver's machine, which every worker compares with that of its own;
+            None before the driver has opened the graph.
     """
 
     graph: str
@@ -149,6 +152,7 @@ class Task:
     max_leak: Limit | None
     min_utility: float | None
     search: Search
+    graph_digest: str | None = None
 
     @classmethod
     def of(
@@ -248,8 +252,13 @@ def _counted(graph: Data, split: Split, secret: str, codes: Integers) -> CodeCou
 
 
 def opened(task: Task) -> tuple[Data, Split]:
-    """The graph and the split of all candidates."""
+    """The graph and the split of all candidates; another graph than the driver's is refused."""
     graph, search = open_graph(task.graph, task.search.reading), task.search
+    if task.graph_digest not in (None, digest(graph)):
+        raise GraphveilError(
+            f"{task.graph} on the machine {socket.gethostname()} is another graph than when the search was started: put"
+            " the same files on all machines, and start a new search in another folder if they have changed."
+        )
     check_targets(graph, task.utility, task.secrets)
     edges, targets = Target.of(task.utility).message_edges, (task.utility, *task.secrets)
     return graph, draw_split(_split_kind(task), graph, search.seed, edges, targets)
@@ -276,9 +285,8 @@ def _check_same(veil: Veil, path: Path, graph: Data, split: Split) -> None:
         )
 
 
-def limits_of(task: Task) -> tuple[dict[str, float], dict[str, float]]:
-    """The limit and the chance level of each secret, as accuracy or AUC."""
-    graph, _ = opened(task)
+def limits_of(task: Task, graph: Data) -> tuple[dict[str, float], dict[str, float]]:
+    """The limit and the chance level of each secret in the graph, as accuracy or AUC."""
     chance = {secret: _chance(graph, secret) for secret in task.secrets}
     return {name: 1.0 if task.max_leak is None else task.max_leak.over(chance[name]) for name in chance}, chance
 

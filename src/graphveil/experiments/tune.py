@@ -28,8 +28,9 @@ from msgspec import structs
 
 from graphveil.auditing import Audit, Effort
 from graphveil.auditing.flags import OVERRULED
+from graphveil.data import digest
 from graphveil.errors import GraphveilError
-from graphveil.experiments.candidates import Candidate, Point, Search, Task, limits_of, run_candidate
+from graphveil.experiments.candidates import Candidate, Point, Search, Task, limits_of, opened, run_candidate
 from graphveil.experiments.cluster import Cluster, check_address
 from graphveil.files import check_output_folder, hold_lock
 from graphveil.formats.audit import AuditRecord
@@ -115,7 +116,7 @@ def find(task: Task, out: Path, on_done: Callable[[int, int, str | None], None] 
     """
     check_address(task.search.ray)
     check_output_folder(out, (CANDIDATES,))
-    limits, chance = limits_of(task)  # refuses what cannot be searched, before anything runs
+    task, limits, chance = _checked(task)
     encoders, done = task.search.encoders, 0
     planned = len(encoders) + (len(TRADEOFFS) if task.max_leak else len(GAINS)) + SEEDS - 1
 
@@ -133,6 +134,12 @@ def find(task: Task, out: Path, on_done: Callable[[int, int, str | None], None] 
         if on_done is not None:
             on_done(0, planned, None)
         return search_stages(task, limits, chance, measure)
+
+
+def _checked(task: Task) -> tuple[Task, dict[str, float], dict[str, float]]:
+    """The task with the digest of its graph, its limits and its chance levels; refused if it cannot be searched."""
+    graph, _ = opened(task)
+    return replace(task, graph_digest=digest(graph)), *limits_of(task, graph)
 
 
 def _trained(task: Task, candidates: Sequence[Candidate], folder: Path) -> Iterator[Point]:
@@ -169,7 +176,7 @@ def judge(task: Task, out: Path, points: Sequence[Point], effort: Effort | None 
     Raises:
         GraphveilError: if another candidate was chosen before and its codes have been released.
     """
-    folder, (limits, chance) = out / CHOSEN, limits_of(task)
+    folder, (limits, chance) = out / CHOSEN, limits_of(task, opened(task)[0])
     with _lock(out):
         record = _record(task, points, limits, chance, met=False)  # until it is audited
         _copy_chosen(out / CANDIDATES / str(points[0].candidate), folder, record.limits)
