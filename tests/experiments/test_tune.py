@@ -138,7 +138,24 @@ def test_a_smallest_utility_gives_the_least_leak() -> None:
 def test_the_front() -> None:
     one = Candidate("gcn", 0.5, 0.0, 0)
     low, high, bad = Point(one, 0.7, {"s": 0.3}), Point(one, 0.9, {"s": 0.5}), Point(one, 0.6, {"s": 0.4})
-    assert [on_front(point, [low, high, bad]) for point in (low, high, bad)] == [True, True, False]
+    assert [on_front(point, [low, high, bad], {"s": 0.2}) for point in (low, high, bad)] == [True, True, False]
+
+
+def test_without_a_limit_secrets_are_compared_by_their_gain_over_chance() -> None:
+    """The accuracy of town, whose chance level is 90 %, is always the highest; the leak of gender differs."""
+    chance, limits = {"town": 0.9, "gender": 0.5}, {"town": 1.0, "gender": 1.0}
+    task = Task.of("people", "links", ("town", "gender"), None, 0.7, Search(encoders=("gcn",)))
+
+    def measure(candidates: Sequence[Candidate]) -> list[Point]:
+        leaks = {True: {"town": 0.91, "gender": 0.5}, False: {"town": 0.9, "gender": 0.89}}
+        return [Point(one, 0.8, leaks[one.gain == 0.02]) for one in candidates]
+
+    points = search_stages(task, limits, chance, measure)
+    assert points[0].candidate.gain == 0.02
+    assert on_front(points[0], points, chance)
+    assert not on_front(points[-1], points, chance)
+    said = _recommendation(task, 0.8, points[-1].leaks, limits, chance, met=True)
+    assert said.endswith("at most 89.0 % for gender: the least of all candidates with this utility.")
 
 
 FEW = [{"name": "too few examples", "sentence": "there are 12"}]
@@ -169,9 +186,9 @@ def test_the_recommendation_names_the_command_of_the_export() -> None:
     task = Task.of("cora", "links", ("labels",), "0.4", None, Search())
     limits = LimitsRecord({"labels": 0.4}, None)
     assert next_step(limits, verdict="leaks", flags=FEW) == "To release it: graphveil export t/chosen --out release"
-    said = _recommendation(task, 0.8, {"labels": 0.31}, {"labels": 0.4}, met=True)
+    said = _recommendation(task, 0.8, {"labels": 0.31}, {"labels": 0.4}, {"labels": 0.3}, met=True)
     assert said.endswith("at most 31.0 % for labels; the limit is 40.0 %.")
-    said = _recommendation(task, 0.8, {"labels": 0.45}, {"labels": 0.4}, met=False)
+    said = _recommendation(task, 0.8, {"labels": 0.45}, {"labels": 0.4}, {"labels": 0.3}, met=False)
     assert said.startswith("The limit is not met: attacks on the embeddings alone reach at most 45.0 % for labels, 5.0")
 
 

@@ -23,7 +23,7 @@ from graphveil.experiments.validation import without_test_part
 from graphveil.formats.audit import CodeCounts
 from graphveil.runs.folder import RECORD, RunFolder
 from graphveil.runs.protect import protect
-from graphveil.target import CHANCE_AUC, Target
+from graphveil.target import CHANCE_AUC, Target, gain_over_chance
 from graphveil.training.objectives import CODES
 from graphveil.training.recipes import default_recipe
 from graphveil.veil import Veil, versions
@@ -104,6 +104,10 @@ class Point:
     def excess(self, limits: Mapping[str, float]) -> float:
         """How far the worst secret is above its limit; not above 0 if all limits hold."""
         return max(leak - limits[secret] for secret, leak in self.leaks.items())
+
+    def worst_leak(self, chance: Mapping[str, float]) -> float:
+        """The largest gain over chance: accuracies of secrets with different chance levels cannot be compared."""
+        return max(gain_over_chance(leak, chance[secret]) for secret, leak in self.leaks.items())
 
 
 @dataclass(frozen=True)
