@@ -131,10 +131,22 @@ def test_folders_of_killed_processes_are_removed(tmp_path: Path) -> None:
     done.wait()
     dead, alive = tmp_path / f"{module._own_work()}{done.pid}-x", tmp_path / f"{module._own_work()}{os.getpid()}-x"
     elsewhere = tmp_path / f"{WORK}another-machine-{done.pid}-x"
-    for folder in (dead, alive, elsewhere):
+    longer_name = tmp_path / f"{module._own_work()}{done.pid}-{os.getpid()}-x"
+    for folder in (dead, alive, elsewhere, longer_name):
         folder.mkdir()
     module._run(lambda _: None, {}, module._versions(), ".", str(tmp_path))
-    assert set(tmp_path.iterdir()) == {alive, elsewhere}
+    assert set(tmp_path.iterdir()) == {alive, elsewhere, longer_name}
+
+
+def test_folders_of_killed_processes_of_a_machine_with_a_hyphen_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "node-1")
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    (tmp_path / f"{WORK}node-1-{done.pid}-x").mkdir()
+    module._run(lambda _: None, {}, module._versions(), ".", str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
 
 
 # ----- the driver, with a stand-in for Ray ----------------------------------------------------------------------------

@@ -269,8 +269,8 @@ def _versions() -> dict[str, str]:
 
 
 def _remove_abandoned(root: Path) -> None:
-    """Remove the temporary folders of processes that were killed."""
-    for folder in root.glob(f"{_own_work()}*"):
-        process = folder.name.removeprefix(_own_work()).partition("-")[0]
-        if process.isdecimal() and not is_alive(int(process)):
+    """Remove the temporary folders of processes of this machine that were killed."""
+    for folder in root.glob(f"{WORK}*"):
+        machine, _, process = folder.name.rpartition("-")[0].rpartition("-")  # the name of a machine may have hyphens
+        if f"{machine}-" == _own_work() and process.isdecimal() and not is_alive(int(process)):
             shutil.rmtree(folder, ignore_errors=True)
