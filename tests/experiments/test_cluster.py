@@ -228,6 +228,25 @@ def test_work_whose_processes_die_again_and_again_fails(tmp_path: Path, stand_in
     cluster.close()
 
 
+def test_files_that_work_removes_are_removed_on_the_head(tmp_path: Path, stand_in: StandIn) -> None:
+    """Such as the checkpoint of a candidate that continues."""
+
+    def work(folder: Path) -> None:
+        (folder / "run" / "run.json").write_bytes(b"{}")
+        (folder / "run" / "checkpoint").unlink()
+
+    kept, run = tmp_path / "other", tmp_path / "run"
+    run.mkdir()
+    for file in (kept, run / "checkpoint", run / "model"):
+        file.touch()
+    cluster = Cluster[None]("local", 1)
+    cluster.submit(work, tmp_path, [run])
+    cluster.finished(None)
+    assert sorted(file.name for file in run.iterdir()) == ["model", "run.json"]
+    assert kept.exists()
+    cluster.close()
+
+
 def test_ctrl_c_cancels_what_runs(tmp_path: Path, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt

@@ -45,6 +45,8 @@ LONGEST_PARENT = 20
 Result = TypeVar("Result")
 Files = Mapping[str, bytes]
 """The contents of files by their path within a folder."""
+Changes = Mapping[str, bytes | None]
+"""The contents of the files that work wrote, by their path within a folder; None for a file that it removed."""
 
 
 class Cluster(Generic[Result]):
@@ -78,7 +80,9 @@ class Cluster(Generic[Result]):
         return future
 
     def finished(self, seconds: float | None) -> list[tuple[object, Result | GraphveilError]]:
-        """The results of work that has finished, or the errors that stopped it, after its files were written.
+        """The results of work that has finished, or the errors that stopped it, after its files were written here.
+
+        Files that the work needed and removed are removed here, too.
 
         Args:
             seconds: how long to wait at most until some work has finished; None until some has, if there is any.
@@ -142,14 +146,17 @@ class Cluster(Generic[Result]):
     def _fetch(self, future: Any) -> Result | GraphveilError:
         folder = self._running.pop(future)
         try:
-            result, files = self._ray.get(future)
+            result, changes = self._ray.get(future)
         except self._ray.exceptions.RayTaskError as error:
             cause = getattr(error, "cause", None) or error
             return GraphveilError(f"{type(cause).__name__}: {first_line(cause)}")
         except self._ray.exceptions.RayError:
             return GraphveilError(LOST)
-        for name, content in files.items():
-            write_bytes(folder / name, content)
+        for name, content in changes.items():
+            if content is None:
+                (folder / name).unlink(missing_ok=True)
+            else:
+                write_bytes(folder / name, content)
         found: Result | GraphveilError = result
         return found
 
@@ -212,8 +219,8 @@ def _not_reachable(address: str) -> GraphveilError:
 
 def _run(
     work: Callable[[Path], Result], given: Files, versions: Mapping[str, str], current: str, scratch: str | None
-) -> tuple[Result | GraphveilError, Files]:
-    """Do work in a temporary folder; return its result, or the error of graphveil that stopped it, and its files.
+) -> tuple[Result | GraphveilError, Changes]:
+    """Do work in a temporary folder; return its result, or the error of graphveil that stopped it, and its changes.
 
     Args:
         work: the work.
@@ -247,7 +254,8 @@ def _run(
         except GraphveilError as error:
             result = error
         written = _contents(folder, [folder])
-    return result, {path: content for path, content in written.items() if given.get(path) != content}
+    changed = {path: content for path, content in written.items() if given.get(path) != content}
+    return result, changed | dict.fromkeys(given.keys() - written.keys())
 
 
 def _contents(folder: Path, paths: Iterable[Path]) -> dict[str, bytes]:
