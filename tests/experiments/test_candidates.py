@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 import graphveil as gv
 from graphveil.auditing.metrics import Integers
@@ -87,6 +88,25 @@ def test_a_candidate_is_a_run_folder_that_is_read_again(tmp_path: Path) -> None:
     before = record.stat().st_mtime_ns
     assert run_candidate(task(), candidate, tmp_path / "out" / "candidates") == first
     assert record.stat().st_mtime_ns == before
+
+
+def test_the_number_of_threads_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one job, candidates are trained in the process of the caller."""
+    during = list[int]()
+
+    def fails(*_: object, **__: object) -> None:
+        during.append(torch.get_num_threads())
+        raise GraphveilError("no")
+
+    monkeypatch.setattr(candidates, "protect", fails)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with pytest.raises(GraphveilError, match="no"):
+            run_candidate(task(), Candidate("gcn", 0.5, 0.01, 7), tmp_path, threads=1)
+        assert (during, torch.get_num_threads()) == ([1], 3)
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_a_finished_candidate_of_another_search_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

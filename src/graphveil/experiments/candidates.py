@@ -194,10 +194,17 @@ def run_candidate(task: Task, candidate: Candidate, folder: Path, threads: int |
         task: what all candidates have in common.
         candidate: what to train.
         folder: the folder of all candidates.
-        threads: the number of threads of a worker process; None leaves it as it is.
+        threads: the number of threads to use meanwhile; None for those of this process.
     """
-    if threads is not None:
-        torch.set_num_threads(threads)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        return _trained(task, candidate, folder)
+    finally:
+        torch.set_num_threads(before)  # with one job, this is the process of the caller
+
+
+def _trained(task: Task, candidate: Candidate, folder: Path) -> Point:
     graph, split = opened(task)
     path, veil = folder / str(candidate), _veil(task, candidate)
     if (path / RECORD).exists():
