@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -88,6 +90,21 @@ def test_a_candidate_is_a_run_folder_that_is_read_again(tmp_path: Path) -> None:
     before = record.stat().st_mtime_ns
     assert run_candidate(task(), candidate, tmp_path / "out" / "candidates") == first
     assert record.stat().st_mtime_ns == before
+
+
+def test_too_many_codes_for_a_certificate_are_not_at_the_chance_level_of_links() -> None:
+    """Codes are predicted classes, of which a small graph may have many."""
+    hide_links = Task.of("karate", "labels", ("links",), "+5", None, QUICK)
+    graph, split = candidates.opened(hide_links)
+    veil = SimpleNamespace(utility="labels", secrets=("links",), score=lambda *_: SimpleNamespace(utility=0.8))
+
+    def leak(codes: Integers) -> float:
+        z = np.eye(34, dtype=np.float32)[codes]
+        return candidates._measured(veil, Candidate("gcn", 0.5, 0.01, 7), graph, split, z).leaks["links"]  # type: ignore[arg-type]
+
+    assert leak(np.arange(34)) == 1, "each node has a code of its own"
+    assert 0.5 < leak(np.arange(34) % 12) < 1
+    assert leak(np.zeros(34, dtype=np.int64)) == 0.5
 
 
 def test_the_number_of_threads_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

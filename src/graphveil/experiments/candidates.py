@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphveil.auditing.certify import certificate_of, row_codes
+from graphveil.auditing.certify import link_bound, row_codes
 from graphveil.auditing.map import count_codes, count_pairs
 from graphveil.auditing.metrics import Integers
 from graphveil.data import UNKNOWN, Split, check_targets, digest, node_classes
@@ -242,8 +242,7 @@ def _measured(veil: Veil, candidate: Candidate, graph: Data, split: Split, z: An
     leaks, codes = {}, {}
     for secret in veil.secrets:
         if Target.of(secret).is_links:
-            certificate = certificate_of(z, seen, inner, secret, matched_by)
-            leaks[secret] = CHANCE_AUC if certificate is None else certificate.bound
+            leaks[secret] = link_bound(row_codes(z), seen, inner, matched_by)
         else:
             counted = node_classes(graph, secret).numpy() != UNKNOWN  # by the certificate
             y = node_classes(seen, secret).numpy()
