@@ -116,7 +116,9 @@ def test_an_error_of_graphveil_is_a_result_and_the_files_before_it_are_kept(tmp_
 
 
 def test_machines_with_another_version_are_refused(tmp_path: Path) -> None:
-    for library, here in (("graphveil", gv.__version__), ("torch", torch.__version__)):
+    source = "the source of graphveil"
+    same = (("graphveil", gv.__version__), ("torch", torch.__version__), (source, module._versions()[source]))
+    for library, here in same:
         other = module._versions() | {library: "0.0.0"}
         error, files = module._run(lambda _: None, {}, other, ".", str(tmp_path))
         assert str(error).startswith(f"{library} on the machine ")
@@ -124,6 +126,18 @@ def test_machines_with_another_version_are_refused(tmp_path: Path) -> None:
         assert files == {}
     error, _ = module._run(lambda _: None, {}, module._versions() | {"numba": "missing"}, ".", str(tmp_path))
     assert "numba on the machine " in str(error)
+
+
+def test_a_digest_of_the_source_covers_names_and_contents(tmp_path: Path) -> None:
+    found = []
+    for number, (name, content) in enumerate((("a", "1"), ("a", "2"), ("b", "1"))):
+        file = tmp_path / str(number) / "deep" / f"{name}.py"
+        file.parent.mkdir(parents=True)
+        file.write_text(content)
+        found.append(module._digest_of(tmp_path / str(number)))
+        (file.parent / "note.txt").touch()
+        assert module._digest_of.__wrapped__(tmp_path / str(number)) == found[-1]
+    assert len({*found}) == 3
 
 
 def test_folders_of_killed_processes_are_removed(tmp_path: Path) -> None:

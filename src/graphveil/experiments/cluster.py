@@ -6,12 +6,14 @@ the machines need no shared folder for results, and a worker that is lost leaves
 done again. Ray sends functions and their arguments as pickles, so a cluster must be as trusted as the driver's machine.
 """
 
+import hashlib
 import os
 import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, chdir, contextmanager, nullcontext, suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -22,7 +24,7 @@ from threadpoolctl import threadpool_limits
 import graphveil
 from graphveil.errors import GraphveilError, first_line, shortened
 from graphveil.experiments.cells import made_with
-from graphveil.files import is_alive, write_bytes
+from graphveil.files import is_alive, sha256, write_bytes
 from graphveil.interrupts import block_interrupts
 
 LOCAL, AUTO = "local", "auto"
@@ -273,7 +275,17 @@ def _own_work() -> str:
 
 def _versions() -> dict[str, str]:
     """The versions that the names and the values of results depend on."""
-    return {"graphveil": graphveil.__version__} | made_with()
+    source = {"the source of graphveil": _digest_of(Path(graphveil.__file__).parent)}
+    return {"graphveil": graphveil.__version__} | made_with() | source
+
+
+@cache
+def _digest_of(package: Path) -> str:
+    """A digest of the source files of a package, in which two commits of one version differ."""
+    found = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        found.update(f"{file.relative_to(package)} {sha256(file)}\n".encode())
+    return found.hexdigest()[:12]
 
 
 def _remove_abandoned(root: Path) -> None:
