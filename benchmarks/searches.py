@@ -83,11 +83,11 @@ def try_search(graph: str, seed: int, max_leak: str) -> Trial:
         reading = gv.ReadOptions(attributes=(secret,)) if graph == GENERATED else None
         search = Search(seed=seed, jobs=1, reading=reading)
         task = Task.of(source, "links", (secret,), max_leak, None, search)
-        limits, _ = limits_of(task)
+        data, split = opened(task)
+        limits, _ = limits_of(task, data)
         started = time.perf_counter()
         points = find(task, Path(place) / "out")
         seconds = time.perf_counter() - started
-        data, split = opened(task)
         chosen = RunFolder(Path(place) / "out" / "candidates" / str(points[0].candidate)).veil()
         defaults = [gv.Veil("links", secret, encoder, 0.5, seed=seed).fit(data, split) for encoder in ENCODERS]
         found = [_found(veil, data, split, secret) for veil in (chosen, *defaults)]

@@ -1,6 +1,8 @@
 """Links and classes differ in the fields of a target and in nothing else."""
 
-from graphveil.target import Target, without_links
+import pytest
+
+from graphveil.target import Target, gain_over_chance, without_links
 
 
 def test_links_are_one_target_and_any_other_name_is_a_class() -> None:
@@ -14,3 +16,8 @@ def test_links_are_one_target_and_any_other_name_is_a_class() -> None:
 
 def test_the_classes_among_targets_keep_their_order() -> None:
     assert without_links(["town", "links", "labels"]) == ["town", "labels"]
+
+
+def test_a_gain_is_0_at_the_chance_level_and_1_for_perfect_predictions() -> None:
+    assert [gain_over_chance(value, 0.6) for value in (0.6, 0.8, 1.0)] == pytest.approx([0, 0.5, 1])
+    assert gain_over_chance(1.0, 1.0) == 0, "a class that all nodes have"

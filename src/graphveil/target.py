@@ -108,3 +108,13 @@ _LABELS = Target(
 def without_links(names: Iterable[str]) -> list[str]:
     """Return the names of the targets that are classes of the nodes."""
     return [name for name in names if name != LINKS]
+
+
+def gain_over_chance(value: float, chance: float) -> float:
+    """(value - chance) / (1 - chance): 0 at the chance level, 1 for perfect predictions, and 0 if chance is perfect.
+
+    Args:
+        value: an accuracy or AUC.
+        chance: its chance level.
+    """
+    return (value - chance) / (1 - chance) if chance < 1 else 0.0

@@ -116,7 +116,9 @@ def test_an_error_of_graphveil_is_a_result_and_the_files_before_it_are_kept(tmp_
 
 
 def test_machines_with_another_version_are_refused(tmp_path: Path) -> None:
-    for library, here in (("graphveil", gv.__version__), ("torch", torch.__version__)):
+    source = "the source of graphveil"
+    same = (("graphveil", gv.__version__), ("torch", torch.__version__), (source, module._versions()[source]))
+    for library, here in same:
         other = module._versions() | {library: "0.0.0"}
         error, files = module._run(lambda _: None, {}, other, ".", str(tmp_path))
         assert str(error).startswith(f"{library} on the machine ")
@@ -126,15 +128,39 @@ def test_machines_with_another_version_are_refused(tmp_path: Path) -> None:
     assert "numba on the machine " in str(error)
 
 
+def test_a_digest_of_the_source_covers_names_and_contents(tmp_path: Path) -> None:
+    found = []
+    for number, (name, content) in enumerate((("a", "1"), ("a", "2"), ("b", "1"))):
+        file = tmp_path / str(number) / "deep" / f"{name}.py"
+        file.parent.mkdir(parents=True)
+        file.write_text(content)
+        found.append(module._digest_of(tmp_path / str(number)))
+        (file.parent / "note.txt").touch()
+        assert module._digest_of.__wrapped__(tmp_path / str(number)) == found[-1]
+    assert len({*found}) == 3
+
+
 def test_folders_of_killed_processes_are_removed(tmp_path: Path) -> None:
     done = subprocess.Popen([sys.executable, "-c", ""])
     done.wait()
     dead, alive = tmp_path / f"{module._own_work()}{done.pid}-x", tmp_path / f"{module._own_work()}{os.getpid()}-x"
     elsewhere = tmp_path / f"{WORK}another-machine-{done.pid}-x"
-    for folder in (dead, alive, elsewhere):
+    longer_name = tmp_path / f"{module._own_work()}{done.pid}-{os.getpid()}-x"
+    for folder in (dead, alive, elsewhere, longer_name):
         folder.mkdir()
     module._run(lambda _: None, {}, module._versions(), ".", str(tmp_path))
-    assert set(tmp_path.iterdir()) == {alive, elsewhere}
+    assert set(tmp_path.iterdir()) == {alive, elsewhere, longer_name}
+
+
+def test_folders_of_killed_processes_of_a_machine_with_a_hyphen_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "node-1")
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    (tmp_path / f"{WORK}node-1-{done.pid}-x").mkdir()
+    module._run(lambda _: None, {}, module._versions(), ".", str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
 
 
 # ----- the driver, with a stand-in for Ray ----------------------------------------------------------------------------
@@ -213,6 +239,25 @@ def test_work_whose_processes_die_again_and_again_fails(tmp_path: Path, stand_in
     assert str(results[lost]) == LOST
     assert results[kept] == "two"
     assert cluster.is_idle
+    cluster.close()
+
+
+def test_files_that_work_removes_are_removed_on_the_head(tmp_path: Path, stand_in: StandIn) -> None:
+    """Such as the checkpoint of a candidate that continues."""
+
+    def work(folder: Path) -> None:
+        (folder / "run" / "run.json").write_bytes(b"{}")
+        (folder / "run" / "checkpoint").unlink()
+
+    kept, run = tmp_path / "other", tmp_path / "run"
+    run.mkdir()
+    for file in (kept, run / "checkpoint", run / "model"):
+        file.touch()
+    cluster = Cluster[None]("local", 1)
+    cluster.submit(work, tmp_path, [run])
+    cluster.finished(None)
+    assert sorted(file.name for file in run.iterdir()) == ["model", "run.json"]
+    assert kept.exists()
     cluster.close()
 
 

@@ -1,10 +1,13 @@
 """The search: its stages, its choice, and the chosen run."""
 
 import json
+import re
 import shutil
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
@@ -70,6 +73,21 @@ def test_no_candidate_is_trained_twice() -> None:
     assert len(set(tried)) == len(tried)
 
 
+def test_an_encoder_that_is_named_twice_is_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[list[Candidate]] = []
+    planned: list[int] = []
+
+    def measure(_: Task, candidates: Sequence[Candidate], __: Path) -> list[Point]:
+        measured.append(list(candidates))
+        return [Point(one, 0.8, {"labels": 0.3}) for one in candidates]
+
+    monkeypatch.setattr("graphveil.experiments.tune._trained", measure)
+    twice = Task.of("karate", "links", ("labels",), "+2", None, Search(encoders=("gcn", "gat", "gcn")))
+    find(twice, tmp_path / "out", lambda _, of, __: planned.append(of))
+    assert [one.encoder for one in measured[0]] == ["gcn", "gat"]
+    assert planned[0] == sum(map(len, measured))
+
+
 def test_smaller_parts_of_the_limit_are_tried_if_no_candidate_is_within_it() -> None:
     points, (first, *_, smaller, last) = stages(lambda one: (0.8, 0.313 + one.gain))
     assert [one.gain / first[0].gain for one in smaller] == [0.5, 0.25, 0.0]
@@ -107,7 +125,7 @@ def test_equal_candidates_are_ranked_by_name_and_not_by_who_is_first(order: int)
     def measure(candidates: Sequence[Candidate]) -> list[Point]:
         return [Point(one, 0.8, {"labels": 0.3}) for one in candidates][::order]
 
-    assert str(search_stages(task, limits, chance, measure)[0].candidate) == "gat-0.300-0.0100-0"
+    assert str(search_stages(task, limits, chance, measure)[0].candidate) == "gat-0.3-0.01-0"
 
 
 def test_a_smallest_utility_gives_the_least_leak() -> None:
@@ -120,7 +138,24 @@ def test_a_smallest_utility_gives_the_least_leak() -> None:
 def test_the_front() -> None:
     one = Candidate("gcn", 0.5, 0.0, 0)
     low, high, bad = Point(one, 0.7, {"s": 0.3}), Point(one, 0.9, {"s": 0.5}), Point(one, 0.6, {"s": 0.4})
-    assert [on_front(point, [low, high, bad]) for point in (low, high, bad)] == [True, True, False]
+    assert [on_front(point, [low, high, bad], {"s": 0.2}) for point in (low, high, bad)] == [True, True, False]
+
+
+def test_without_a_limit_secrets_are_compared_by_their_gain_over_chance() -> None:
+    """The accuracy of town, whose chance level is 90 %, is always the highest; the leak of gender differs."""
+    chance, limits = {"town": 0.9, "gender": 0.5}, {"town": 1.0, "gender": 1.0}
+    task = Task.of("people", "links", ("town", "gender"), None, 0.7, Search(encoders=("gcn",)))
+
+    def measure(candidates: Sequence[Candidate]) -> list[Point]:
+        leaks = {True: {"town": 0.91, "gender": 0.5}, False: {"town": 0.9, "gender": 0.89}}
+        return [Point(one, 0.8, leaks[one.gain == 0.02]) for one in candidates]
+
+    points = search_stages(task, limits, chance, measure)
+    assert points[0].candidate.gain == 0.02
+    assert on_front(points[0], points, chance)
+    assert not on_front(points[-1], points, chance)
+    said = _recommendation(task, 0.8, points[-1].leaks, limits, chance, met=True)
+    assert said.endswith("at most 89.0 % for gender: the least of all candidates with this utility.")
 
 
 FEW = [{"name": "too few examples", "sentence": "there are 12"}]
@@ -151,9 +186,9 @@ def test_the_recommendation_names_the_command_of_the_export() -> None:
     task = Task.of("cora", "links", ("labels",), "0.4", None, Search())
     limits = LimitsRecord({"labels": 0.4}, None)
     assert next_step(limits, verdict="leaks", flags=FEW) == "To release it: graphveil export t/chosen --out release"
-    said = _recommendation(task, 0.8, {"labels": 0.31}, {"labels": 0.4}, met=True)
+    said = _recommendation(task, 0.8, {"labels": 0.31}, {"labels": 0.4}, {"labels": 0.3}, met=True)
     assert said.endswith("at most 31.0 % for labels; the limit is 40.0 %.")
-    said = _recommendation(task, 0.8, {"labels": 0.45}, {"labels": 0.4}, met=False)
+    said = _recommendation(task, 0.8, {"labels": 0.45}, {"labels": 0.4}, {"labels": 0.3}, met=False)
     assert said.startswith("The limit is not met: attacks on the embeddings alone reach at most 45.0 % for labels, 5.0")
 
 
@@ -288,3 +323,17 @@ def test_a_chosen_run_is_never_without_its_limits(
     with pytest.raises(KeyboardInterrupt):
         judge(KARATE, out, points)
     assert RunFolder(out / "chosen").limits() is not None
+
+
+def test_a_worker_with_another_graph_under_the_same_name_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as another file on a machine of a Ray cluster."""
+    other = gv.load("karate")
+    other.y = 1 - other.y.clamp(max=1)
+    graphs = chain([gv.load("karate")], repeat(other))
+    monkeypatch.setattr("graphveil.experiments.candidates.open_graph", lambda *_: next(graphs))
+    said = f"^karate on the machine {re.escape(socket.gethostname())} is another graph than when the search was"
+    with pytest.raises(gv.GraphveilError, match=said):
+        find(KARATE, tmp_path / "out")
+    assert not (tmp_path / "out" / "candidates").exists()

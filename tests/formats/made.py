@@ -241,7 +241,7 @@ def ledger() -> dict[str, Any]:
 
 def tune() -> dict[str, Any]:
     candidate = {"encoder": "gcn", "tradeoff": 0.5, "gain": 0.012, "seed": 0}
-    point = {"candidate": candidate, "folder": "gcn-0.500-0.0120-0", "utility": 0.8, "leaks": [0.31]}
+    point = {"candidate": candidate, "folder": "gcn-0.5-0.012-0", "utility": 0.8, "leaks": [0.31]}
     point["codes"] = [counts()]
     return {
         "schema": "graphveil/tune/2",
@@ -250,7 +250,7 @@ def tune() -> dict[str, Any]:
         "secrets": [{"secret": "labels", "chance": 0.302, "limit": 0.322}],
         "min_utility": None,
         "points": [point | {"within": True, "on_front": True}],
-        "chosen": "gcn-0.500-0.0120-0",
+        "chosen": "gcn-0.5-0.012-0",
         "met": True,
     }
 

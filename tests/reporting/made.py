@@ -127,7 +127,7 @@ def search(folder: Path, limit: float = 0.32, met: bool = True, min_utility: flo
     points = [
         {
             "candidate": {"encoder": "gcn", "tradeoff": tradeoff, "gain": 0.01, "seed": 0},
-            "folder": f"gcn-{tradeoff:.3f}-0.0100-0",
+            "folder": f"gcn-{tradeoff}-0.01-0",
             "utility": utility,
             "leaks": [leak],
             "codes": [{"of": "nodes", "counts": rng.integers(0, 90, (6, 7)).tolist(), "codes": 6, "names": names}],

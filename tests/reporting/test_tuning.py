@@ -1,5 +1,6 @@
 """The page of a search: whether the limit is met, the front, the chosen run, and all candidates."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,19 @@ def test_a_limit_that_is_not_met_and_a_smallest_utility(tmp_path: Path) -> None:
     page = shown(made.search(tmp_path / "c", limit=1.0, min_utility=0.9, met=False))
     assert page.all("h2")[0].text == "✗ utility not reached"
     assert "has the highest utility, but it is below 90.0 %: utility 80.0 %" in page.text
+
+
+def test_without_a_limit_the_chart_shows_the_secret_with_the_largest_gain_over_chance(tmp_path: Path) -> None:
+    folder = made.search(tmp_path, limit=1.0, min_utility=0.75)
+    record = json.loads((folder / "tune.json").read_text())
+    record["secrets"].append({"secret": "town", "chance": 0.9, "limit": 1.0})
+    for point in record["points"]:
+        point["leaks"].append(0.9)
+        point["codes"].append(None)
+    (folder / "tune.json").write_text(json.dumps(record))
+    page = shown(folder)
+    assert "certificate of labels" in page.text
+    assert "certificate of town" not in page.text
 
 
 def test_a_search_without_its_chosen_run_is_one_sentence(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from graphveil.codes.tables import link_cells, weighted_counts
 from graphveil.data import UNKNOWN, Split, check_graph, node_classes
 from graphveil.data.graph import columns_of, undirected_pairs
 from graphveil.errors import GraphveilError
-from graphveil.target import Target
+from graphveil.target import LINKS, Target
 
 NODES_PER_CODE = 5
 """A certificate needs at least this many nodes per distinct row, on average."""
@@ -67,6 +67,14 @@ def certificate_of(
 def codes_certificate(codes: Integers, graph: Data, split: Split, secret: str, classes: str) -> Certificate | None:
     """The same, from codes as `row_codes` returns them."""
     return None if _obstacle(codes, graph, secret) is not None else _certificate(codes, graph, split, secret, classes)
+
+
+def link_bound(codes: Integers, graph: Data, split: Split, classes: str) -> float:
+    """The value of a certificate of links that a limit is compared with, for any number of codes.
+
+    With one code it is the chance level; with too many for a certificate, it is high by coincidence alone.
+    """
+    return _certificate(codes, graph, split, LINKS, classes).bound
 
 
 def row_codes(z: Any) -> Integers:

@@ -122,7 +122,7 @@ def _show(result: "Tuned", title: str, utility: str) -> None:
             f"{100 * point.utility:.1f}",
             *(f"{100 * leak:.1f}" for leak in point.leaks.values()),
             "yes" if point.excess(result.limits) <= 0 else "no",
-            "yes" if on_front(point, result.points) else "",
+            "yes" if on_front(point, result.points, result.chance) else "",
         ]
         for number, point in enumerate(result.points)
     ]

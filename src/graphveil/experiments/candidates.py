@@ -1,7 +1,8 @@
 """One candidate of `tune`: a run in a folder of its own, and what it keeps and leaks outside the test part."""
 
+import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphveil.auditing.certify import certificate_of, row_codes
+from graphveil.auditing.certify import link_bound, row_codes
 from graphveil.auditing.map import count_codes, count_pairs
 from graphveil.auditing.metrics import Integers
 from graphveil.data import UNKNOWN, Split, check_targets, digest, node_classes
@@ -22,10 +23,10 @@ from graphveil.experiments.validation import without_test_part
 from graphveil.formats.audit import CodeCounts
 from graphveil.runs.folder import RECORD, RunFolder
 from graphveil.runs.protect import protect
-from graphveil.target import CHANCE_AUC, Target
+from graphveil.target import CHANCE_AUC, Target, gain_over_chance
 from graphveil.training.objectives import CODES
 from graphveil.training.recipes import default_recipe
-from graphveil.veil import Veil
+from graphveil.veil import Veil, versions
 
 ENCODERS = ("gcn", "gat", "hgcn")
 
@@ -79,7 +80,8 @@ class Candidate:
     seed: int
 
     def __str__(self) -> str:
-        return f"{self.encoder}-{self.tradeoff:.3f}-{self.gain:.4f}-{self.seed}"
+        """The name of its folder, which no other candidate has: all digits of the numbers are in it."""
+        return f"{self.encoder}-{self.tradeoff}-{self.gain}-{self.seed}"
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,10 @@ class Point:
     def excess(self, limits: Mapping[str, float]) -> float:
         """How far the worst secret is above its limit; not above 0 if all limits hold."""
         return max(leak - limits[secret] for secret, leak in self.leaks.items())
+
+    def worst_leak(self, chance: Mapping[str, float]) -> float:
+        """The largest gain over chance: accuracies of secrets with different chance levels cannot be compared."""
+        return max(gain_over_chance(leak, chance[secret]) for secret, leak in self.leaks.items())
 
 
 @dataclass(frozen=True)
@@ -140,6 +146,8 @@ class Task:
         max_leak: the limit; None for `min_utility`.
         min_utility: the smallest utility to accept; None for `max_leak`.
         search: how to search.
+        graph_digest: the digest of the graph on the driver's machine, which every worker compares with that of its own;
+            None before the driver has opened the graph.
     """
 
     graph: str
@@ -148,6 +156,7 @@ class Task:
     max_leak: Limit | None
     min_utility: float | None
     search: Search
+    graph_digest: str | None = None
 
     @classmethod
     def of(
@@ -174,7 +183,8 @@ class Task:
                 f"candidates on a Ray cluster are trained on CPUs, but the device is {search.device!r}: omit --device."
             )
         limit = None if min_utility is not None else Limit.parsed(str("+2" if max_leak is None else max_leak))
-        return cls(graph, utility, secrets, limit, min_utility, search)
+        once = replace(search, encoders=tuple(dict.fromkeys(search.encoders)))
+        return cls(graph, utility, secrets, limit, min_utility, once)
 
 
 def run_candidate(task: Task, candidate: Candidate, folder: Path, threads: int | None = None) -> Point:
@@ -184,17 +194,23 @@ def run_candidate(task: Task, candidate: Candidate, folder: Path, threads: int |
         task: what all candidates have in common.
         candidate: what to train.
         folder: the folder of all candidates.
-        threads: the number of threads of a worker process; None leaves it as it is.
+        threads: the number of threads to use meanwhile; None for those of this process.
     """
-    if threads is not None:
-        torch.set_num_threads(threads)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        return _trained(task, candidate, folder)
+    finally:
+        torch.set_num_threads(before)  # with one job, this is the process of the caller
+
+
+def _trained(task: Task, candidate: Candidate, folder: Path) -> Point:
     graph, split = opened(task)
-    path = folder / str(candidate)
+    path, veil = folder / str(candidate), _veil(task, candidate)
     if (path / RECORD).exists():
-        _check_same(task, path, graph, split)
+        _check_same(veil, path, graph, split)
         veil = RunFolder(path).veil()
     else:
-        veil = _veil(task, candidate)
         reading = None if task.search.reading is None else asdict(task.search.reading)
         source = {"graph": task.graph, "reading": reading, "split": _split_kind(task), "split_seed": task.search.seed}
         protect(veil, graph, split, path, resume=True, source=source)
@@ -226,8 +242,7 @@ def _measured(veil: Veil, candidate: Candidate, graph: Data, split: Split, z: An
     leaks, codes = {}, {}
     for secret in veil.secrets:
         if Target.of(secret).is_links:
-            certificate = certificate_of(z, seen, inner, secret, matched_by)
-            leaks[secret] = CHANCE_AUC if certificate is None else certificate.bound
+            leaks[secret] = link_bound(row_codes(z), seen, inner, matched_by)
         else:
             counted = node_classes(graph, secret).numpy() != UNKNOWN  # by the certificate
             y = node_classes(seen, secret).numpy()
@@ -247,8 +262,13 @@ def _counted(graph: Data, split: Split, secret: str, codes: Integers) -> CodeCou
 
 
 def opened(task: Task) -> tuple[Data, Split]:
-    """The graph and the split of all candidates."""
+    """The graph and the split of all candidates; another graph than the driver's is refused."""
     graph, search = open_graph(task.graph, task.search.reading), task.search
+    if task.graph_digest not in (None, digest(graph)):
+        raise GraphveilError(
+            f"{task.graph} on the machine {socket.gethostname()} is another graph than when the search was started: put"
+            " the same files on all machines, and start a new search in another folder if they have changed."
+        )
     check_targets(graph, task.utility, task.secrets)
     edges, targets = Target.of(task.utility).message_edges, (task.utility, *task.secrets)
     return graph, draw_split(_split_kind(task), graph, search.seed, edges, targets)
@@ -258,19 +278,25 @@ def _split_kind(task: Task) -> str:
     return task.search.split or default_split(task.graph)
 
 
-def _check_same(task: Task, path: Path, graph: Data, split: Split) -> None:
+def _check_same(veil: Veil, path: Path, graph: Data, split: Split) -> None:
+    """Refuse a finished candidate that is not what `veil` would become on this graph and this split."""
     record = RunFolder(path).record()
-    same = (record.graph_digest, record.split_digest) == (digest(graph), split.digest())
-    if not same or (record.config.utility, tuple(record.config.secrets)) != (task.utility, task.secrets):
+    is_same = {
+        "graph": record.graph_digest == digest(graph),
+        "split": record.split_digest == split.digest(),
+        "settings": record.config.to_dict() == veil.config(),
+        "versions of graphveil or libraries": record.versions == versions(),
+    }
+    others = [f"other {name}" for name, same in is_same.items() if not same]
+    if others:
         raise GraphveilError(
-            f"the candidate {path.name} in the output folder is of another search (other graph, split, utility or"
-            " secrets): choose another output folder."
+            f"the candidate {path.name} in the output folder is of another search ({', '.join(others)}): choose another"
+            " output folder."
         )
 
 
-def limits_of(task: Task) -> tuple[dict[str, float], dict[str, float]]:
-    """The limit and the chance level of each secret, as accuracy or AUC."""
-    graph, _ = opened(task)
+def limits_of(task: Task, graph: Data) -> tuple[dict[str, float], dict[str, float]]:
+    """The limit and the chance level of each secret in the graph, as accuracy or AUC."""
     chance = {secret: _chance(graph, secret) for secret in task.secrets}
     return {name: 1.0 if task.max_leak is None else task.max_leak.over(chance[name]) for name in chance}, chance
 

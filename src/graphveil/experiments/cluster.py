@@ -6,12 +6,14 @@ the machines need no shared folder for results, and a worker that is lost leaves
 done again. Ray sends functions and their arguments as pickles, so a cluster must be as trusted as the driver's machine.
 """
 
+import hashlib
 import os
 import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, chdir, contextmanager, nullcontext, suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -22,7 +24,7 @@ from threadpoolctl import threadpool_limits
 import graphveil
 from graphveil.errors import GraphveilError, first_line, shortened
 from graphveil.experiments.cells import made_with
-from graphveil.files import is_alive, write_bytes
+from graphveil.files import is_alive, sha256, write_bytes
 from graphveil.interrupts import block_interrupts
 
 LOCAL, AUTO = "local", "auto"
@@ -45,6 +47,8 @@ LONGEST_PARENT = 20
 Result = TypeVar("Result")
 Files = Mapping[str, bytes]
 """The contents of files by their path within a folder."""
+Changes = Mapping[str, bytes | None]
+"""The contents of the files that work wrote, by their path within a folder; None for a file that it removed."""
 
 
 class Cluster(Generic[Result]):
@@ -78,7 +82,9 @@ class Cluster(Generic[Result]):
         return future
 
     def finished(self, seconds: float | None) -> list[tuple[object, Result | GraphveilError]]:
-        """The results of work that has finished, or the errors that stopped it, after its files were written.
+        """The results of work that has finished, or the errors that stopped it, after its files were written here.
+
+        Files that the work needed and removed are removed here, too.
 
         Args:
             seconds: how long to wait at most until some work has finished; None until some has, if there is any.
@@ -142,14 +148,17 @@ class Cluster(Generic[Result]):
     def _fetch(self, future: Any) -> Result | GraphveilError:
         folder = self._running.pop(future)
         try:
-            result, files = self._ray.get(future)
+            result, changes = self._ray.get(future)
         except self._ray.exceptions.RayTaskError as error:
             cause = getattr(error, "cause", None) or error
             return GraphveilError(f"{type(cause).__name__}: {first_line(cause)}")
         except self._ray.exceptions.RayError:
             return GraphveilError(LOST)
-        for name, content in files.items():
-            write_bytes(folder / name, content)
+        for name, content in changes.items():
+            if content is None:
+                (folder / name).unlink(missing_ok=True)
+            else:
+                write_bytes(folder / name, content)
         found: Result | GraphveilError = result
         return found
 
@@ -212,8 +221,8 @@ def _not_reachable(address: str) -> GraphveilError:
 
 def _run(
     work: Callable[[Path], Result], given: Files, versions: Mapping[str, str], current: str, scratch: str | None
-) -> tuple[Result | GraphveilError, Files]:
-    """Do work in a temporary folder; return its result, or the error of graphveil that stopped it, and its files.
+) -> tuple[Result | GraphveilError, Changes]:
+    """Do work in a temporary folder; return its result, or the error of graphveil that stopped it, and its changes.
 
     Args:
         work: the work.
@@ -247,7 +256,8 @@ def _run(
         except GraphveilError as error:
             result = error
         written = _contents(folder, [folder])
-    return result, {path: content for path, content in written.items() if given.get(path) != content}
+    changed = {path: content for path, content in written.items() if given.get(path) != content}
+    return result, changed | dict.fromkeys(given.keys() - written.keys())
 
 
 def _contents(folder: Path, paths: Iterable[Path]) -> dict[str, bytes]:
@@ -265,12 +275,22 @@ def _own_work() -> str:
 
 def _versions() -> dict[str, str]:
     """The versions that the names and the values of results depend on."""
-    return {"graphveil": graphveil.__version__} | made_with()
+    source = {"the source of graphveil": _digest_of(Path(graphveil.__file__).parent)}
+    return {"graphveil": graphveil.__version__} | made_with() | source
+
+
+@cache
+def _digest_of(package: Path) -> str:
+    """A digest of the source files of a package, in which two commits of one version differ."""
+    found = hashlib.sha256()
+    for file in sorted(package.rglob("*.py")):
+        found.update(f"{file.relative_to(package)} {sha256(file)}\n".encode())
+    return found.hexdigest()[:12]
 
 
 def _remove_abandoned(root: Path) -> None:
-    """Remove the temporary folders of processes that were killed."""
-    for folder in root.glob(f"{_own_work()}*"):
-        process = folder.name.removeprefix(_own_work()).partition("-")[0]
-        if process.isdecimal() and not is_alive(int(process)):
+    """Remove the temporary folders of processes of this machine that were killed."""
+    for folder in root.glob(f"{WORK}*"):
+        machine, _, process = folder.name.rpartition("-")[0].rpartition("-")  # the name of a machine may have hyphens
+        if f"{machine}-" == _own_work() and process.isdecimal() and not is_alive(int(process)):
             shutil.rmtree(folder, ignore_errors=True)

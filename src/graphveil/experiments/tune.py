@@ -28,8 +28,9 @@ from msgspec import structs
 
 from graphveil.auditing import Audit, Effort
 from graphveil.auditing.flags import OVERRULED
+from graphveil.data import digest
 from graphveil.errors import GraphveilError
-from graphveil.experiments.candidates import Candidate, Point, Search, Task, limits_of, run_candidate
+from graphveil.experiments.candidates import Candidate, Point, Search, Task, limits_of, opened, run_candidate
 from graphveil.experiments.cluster import Cluster, check_address
 from graphveil.files import check_output_folder, hold_lock
 from graphveil.formats.audit import AuditRecord
@@ -38,7 +39,7 @@ from graphveil.formats.store import write
 from graphveil.formats.tune import CandidateRecord, PointRecord, SecretLimit, TuneRecord
 from graphveil.runs.audit import audit_run
 from graphveil.runs.folder import LEDGER, RECORD, RunFolder
-from graphveil.target import CHANCE_AUC, LINKS, Target, without_links
+from graphveil.target import CHANCE_AUC, LINKS, Target, gain_over_chance, without_links
 
 TRADEOFFS = (0.3, 0.7, 0.85)
 """The trade-offs of stage 2 if classes are hidden."""
@@ -65,6 +66,7 @@ class Tuned:
     Args:
         points: all candidates, the best first.
         limits: the limits by secret, as accuracy or AUC.
+        chance: the chance levels by secret.
         folder: the folder of the chosen run.
         audits: the full audits of the chosen run by secret, on the test part.
         met: whether the chosen run is within all limits and has the smallest utility, if one was stated.
@@ -73,6 +75,7 @@ class Tuned:
 
     points: Sequence[Point]
     limits: Mapping[str, float]
+    chance: Mapping[str, float]
     folder: Path
     audits: Mapping[str, Audit]
     met: bool
@@ -115,7 +118,7 @@ def find(task: Task, out: Path, on_done: Callable[[int, int, str | None], None] 
     """
     check_address(task.search.ray)
     check_output_folder(out, (CANDIDATES,))
-    limits, chance = limits_of(task)  # refuses what cannot be searched, before anything runs
+    task, limits, chance = _checked(task)
     encoders, done = task.search.encoders, 0
     planned = len(encoders) + (len(TRADEOFFS) if task.max_leak else len(GAINS)) + SEEDS - 1
 
@@ -133,6 +136,12 @@ def find(task: Task, out: Path, on_done: Callable[[int, int, str | None], None] 
         if on_done is not None:
             on_done(0, planned, None)
         return search_stages(task, limits, chance, measure)
+
+
+def _checked(task: Task) -> tuple[Task, dict[str, float], dict[str, float]]:
+    """The task with the digest of its graph, its limits and its chance levels; refused if it cannot be searched."""
+    graph, _ = opened(task)
+    return replace(task, graph_digest=digest(graph)), *limits_of(task, graph)
 
 
 def _trained(task: Task, candidates: Sequence[Candidate], folder: Path) -> Iterator[Point]:
@@ -169,7 +178,7 @@ def judge(task: Task, out: Path, points: Sequence[Point], effort: Effort | None 
     Raises:
         GraphveilError: if another candidate was chosen before and its codes have been released.
     """
-    folder, (limits, chance) = out / CHOSEN, limits_of(task)
+    folder, (limits, chance) = out / CHOSEN, limits_of(task, opened(task)[0])
     with _lock(out):
         record = _record(task, points, limits, chance, met=False)  # until it is audited
         _copy_chosen(out / CANDIDATES / str(points[0].candidate), folder, record.limits)
@@ -179,10 +188,10 @@ def judge(task: Task, out: Path, points: Sequence[Point], effort: Effort | None 
         write(out / FILE, structs.replace(record, met=met))
     leaks = {one.secret: one.bound for one in found}
     score = RunFolder(folder).record().scores.utility or 0.0
-    sentence = _recommendation(task, score, leaks, limits, met)
+    sentence = _recommendation(task, score, leaks, limits, chance, met)
     if met:
         sentence += f" {_next_step(folder, found, record.limits)}"
-    return Tuned(points, limits, folder, audits, met, sentence)
+    return Tuned(points, limits, chance, folder, audits, met, sentence)
 
 
 def _copy_chosen(candidate: Path, folder: Path, limits: LimitsRecord) -> None:
@@ -225,9 +234,10 @@ def search_stages(
     gain = FIRST_GAIN
     if task.max_leak is not None and classes:
         gain = SHARE * max(0.0, min(limits[secret] - chance[secret] for secret in classes))
+        gain = round(gain, 6)  # it is in the names of folders
 
     def ranked(points: Iterable[Point]) -> list[Point]:
-        return sorted(points, key=lambda point: (_rank(task, point, limits), str(point.candidate)))
+        return sorted(points, key=lambda point: (_rank(task, point, limits, chance), str(point.candidate)))
 
     points = ranked(measure([Candidate(encoder, 0.5, gain, task.search.seed) for encoder in task.search.encoders]))
     first = points[0].candidate
@@ -252,11 +262,11 @@ def _untried(candidates: Iterable[Candidate], points: Sequence[Point]) -> list[C
     return [candidate for candidate in dict.fromkeys(candidates) if candidate not in tried]
 
 
-def _rank(task: Task, point: Point, limits: Mapping[str, float]) -> tuple[float, float]:
+def _rank(task: Task, point: Point, limits: Mapping[str, float], chance: Mapping[str, float]) -> tuple[float, float]:
     """The smallest is the best: within the limit and useful, or as near to the limit as possible."""
     if task.min_utility is not None:
         short = max(0.0, task.min_utility - point.utility)
-        return (short, max(point.leaks.values()))
+        return (short, point.worst_leak(chance))
     return (max(0.0, point.excess(limits)), -point.utility)
 
 
@@ -271,12 +281,12 @@ def _solved(point: Point, limit: float) -> list[float]:
 # ----- the result -----------------------------------------------------------------------------------------------------
 
 
-def on_front(point: Point, points: Sequence[Point]) -> bool:
+def on_front(point: Point, points: Sequence[Point], chance: Mapping[str, float]) -> bool:
     """Whether no other point has at least as much utility at less leak, or more at no more leak."""
-    leak = max(point.leaks.values())
+    leak = point.worst_leak(chance)
     return not any(
-        (other.utility >= point.utility and max(other.leaks.values()) < leak)
-        or (other.utility > point.utility and max(other.leaks.values()) <= leak)
+        (other.utility >= point.utility and other.worst_leak(chance) < leak)
+        or (other.utility > point.utility and other.worst_leak(chance) <= leak)
         for other in points
     )
 
@@ -297,7 +307,7 @@ def _record(
                 leaks=tuple(point.leaks[secret] for secret in task.secrets),
                 codes=tuple(point.codes[secret] for secret in task.secrets),
                 within=point.excess(limits) <= 0,
-                on_front=on_front(point, points),
+                on_front=on_front(point, points, chance),
             )
             for point in points
         ),
@@ -322,10 +332,19 @@ def _next_step(folder: Path, audits: Sequence[AuditRecord], limits: LimitsRecord
 
 
 def _recommendation(
-    task: Task, score: float, leaks: Mapping[str, float], limits: Mapping[str, float], met: bool
+    task: Task,
+    score: float,
+    leaks: Mapping[str, float],
+    limits: Mapping[str, float],
+    chance: Mapping[str, float],
+    met: bool,
 ) -> str:
     kept = f"It keeps {task.utility} at {100 * score:.1f} % ({Target.of(task.utility).metric_name} on the test part)."
-    worst = max(leaks, key=lambda secret: leaks[secret] - limits[secret])
+    if task.max_leak is None:
+        compared = {secret: gain_over_chance(leak, chance[secret]) for secret, leak in leaks.items()}
+    else:
+        compared = {secret: leak - limits[secret] for secret, leak in leaks.items()}
+    worst = max(compared, key=lambda secret: compared[secret])
     leak = f"attacks on the embeddings alone reach at most {100 * leaks[worst]:.1f} % for {worst}"
     if task.max_leak is None:
         if met:
@@ -334,5 +353,4 @@ def _recommendation(
     limit = f"the limit is {100 * limits[worst]:.1f} %"
     if met:
         return f"{kept} For its nodes, {leak}; {limit}."
-    above = 100 * (leaks[worst] - limits[worst])
-    return f"The limit is not met: {leak}, {above:.1f} points above the limit. {kept}"
+    return f"The limit is not met: {leak}, {100 * compared[worst]:.1f} points above the limit. {kept}"

@@ -34,7 +34,8 @@ class PointRecord(Record, frozen=True):
             of all nodes; for links, the certificate of the links outside the test part.
         codes: for each secret, the nodes outside the test part, counted by code; for links, pairs by two codes.
         within: whether all limits hold outside the test part.
-        on_front: whether no other candidate is better in utility or leak and not worse in the other.
+        on_front: whether no other candidate is better in utility or leak and not worse in the other. With several
+            secrets, the leak is the largest gain over chance, (leak - chance) / (1 - chance).
     """
 
     candidate: CandidateRecord

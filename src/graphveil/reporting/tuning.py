@@ -13,7 +13,7 @@ from graphveil.reporting.maps import Picture, maps
 from graphveil.reporting.parts import Column, Explorer, Mark, Page, Part, Prose, Section, Step, Table, percent
 from graphveil.reporting.read import Search
 from graphveil.reporting.rows import Gauge, gauge_figure
-from graphveil.target import Target
+from graphveil.target import Target, gain_over_chance
 
 VALIDATION = (
     "A candidate is one training. Its utility is measured on the validation part. Its leak is the best possible attack"
@@ -80,7 +80,7 @@ def _explorer(record: TuneRecord, audits: dict[str, AuditRecord]) -> Explorer:
     """The front and the chosen candidate, from the least useful to the most useful."""
     steps = [point for point in record.points if point.on_front or point.folder == record.chosen]
     steps.sort(key=lambda point: (point.utility, -max(point.leaks)))
-    worst = max(range(len(record.secrets)), key=lambda number: _excess(record, number))
+    worst = max(range(len(record.secrets)), key=lambda number: _worst_leak(record, number))
     one = record.secrets[worst]
     dots = [
         Dot(point.leaks[worst], point.utility, _name(point), steps.index(point) if point in steps else None)
@@ -95,9 +95,10 @@ def _explorer(record: TuneRecord, audits: dict[str, AuditRecord]) -> Explorer:
     )
 
 
-def _excess(record: TuneRecord, number: int) -> float:
-    """How far the candidates are above the limit of a secret."""
-    return max(point.leaks[number] for point in record.points) - record.secrets[number].limit
+def _worst_leak(record: TuneRecord, number: int) -> float:
+    """How far the candidates are above the limit of a secret or, without a limit, their gain over chance."""
+    leak, one = max(point.leaks[number] for point in record.points), record.secrets[number]
+    return leak - one.limit if record.min_utility is None else gain_over_chance(leak, one.chance)
 
 
 def _step(record: TuneRecord, point: PointRecord, audits: dict[str, AuditRecord]) -> Step:
