@@ -192,6 +192,30 @@ except gv.GraphveilError as error:
     assert len(list(tmp_path.iterdir())) == 1, "nothing is left but the store of the test"
 
 
+DIVERGES = """
+import graphveil as gv
+from pathlib import Path
+graph = gv.generate(gv.GraphSpec(num_nodes=150, num_edges=500, num_features=40, num_classes=3), seed=5)
+recipe = gv.Veil().recipe.by_batches(40).but(
+    rounds=60, hidden_channels=8, evaluate_every=50, lr_encoder=1e30, clip=1e30)
+veil = gv.Veil(objective={objective!r}, recipe=recipe, device="cpu")
+try:
+    veil.fit(graph, gv.Split.proportional(graph, 2), checkpoint=Path({checkpoint!r}))
+except gv.DivergedError as error:
+    print(error)
+    print(len(veil.history_))
+"""
+
+
+@pytest.mark.parametrize("objective", ["codes", "club"])
+def test_all_processes_notice_divergence_at_a_checkpoint(forks: Forks, tmp_path: Path, objective: str) -> None:
+    """The first evaluation, at which they notice it too, comes later."""
+    code = DIVERGES.format(objective=objective, checkpoint=str(tmp_path / "checkpoint"))
+    first, other = run_together(forks, code, tmp_path)
+    assert first == other
+    assert "training diverged in round " in first
+
+
 # ----- torchrun -------------------------------------------------------------------------------------------------------
 
 PROTECT = ["protect", "karate", "--batch-size", "16", "--set", "fanout=3"]

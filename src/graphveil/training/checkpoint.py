@@ -27,14 +27,13 @@ def save_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
     """Write the state of a training.
 
     Args:
-        training: The training.
+        training: The training, whose losses are recorded up to its present round.
         path: The file.
         fingerprint: A digest of the configuration, the graph and the split.
     """
     tensors = {f"now/{k}": v for k, v in training.state().items()}
     tensors |= {f"best/{k}": v for k, v in training.best.items()}
     tensors |= {f"optimizer/{p.name}/{k}": v for p in training.method.players for k, v in _optimizer_state(p).items()}
-    training.record_losses()
     for run, record in enumerate(training.records):
         rows = [list(past.row().values()) for past in record.history]
         tensors[f"history/{run}"] = torch.tensor(rows, dtype=torch.float64)

@@ -195,8 +195,10 @@ class Fitting:
                 load_checkpoint(self.training, saved, fingerprint)
 
         def after_round(training: Training) -> None:
-            if training.round % CHECKPOINT_EVERY == 0 and processes.is_first:
-                save_checkpoint(training, file, fingerprint)
+            if training.round % CHECKPOINT_EVERY == 0:
+                training.record_losses()  # which notices divergence: in every process, or the others would wait
+                if processes.is_first:
+                    save_checkpoint(training, file, fingerprint)
             if on_round is not None:
                 on_round(training)
 
