@@ -138,8 +138,9 @@ def protect(
     )
     veil.check_settings()
     opened = open_and_show(graph, reading, root, (utility, *secrets), secrets)
-    if batch_size is not None and in_batches(veil.recipe, opened.graph):
-        veil.recipe = recipe.by_batches(batch_size).parsed(set_ or [])
+    size = veil.recipe.batch_size  # of --batch-size or --set
+    if size is not None and in_batches(veil.recipe, opened.graph):
+        veil.recipe = recipe.by_batches(size).parsed(set_ or [])
     show_batches(veil.recipe, opened.graph)
     if processes.size > 1 and not in_batches(veil.recipe, opened.graph):
         raise GraphveilError(

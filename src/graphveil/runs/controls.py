@@ -66,14 +66,14 @@ def encoder_controls(folder: RunFolder, graph: Data, split: Split, features: Seq
     if kept and set(map(without_feature, features)) <= set(kept):
         return Controls(kept, utility)
     learned = split.without_held_out_links(veil.utility)
-    plain = veil.unprotected()
+    plain = veil.unprotected(graph)
     controls = {UNTRAINED: Fitting([plain], graph, [learned]).training.method.embed().cpu()}
     if veil.tradeoff < 1:
         controls[UNPROTECTED] = plain.fit(graph, learned).transform(graph, split)
         utility = plain.score(graph, learned, controls[UNPROTECTED]).utility
     for name in features:
         without = _without_columns(graph, feature_columns(graph, name))
-        controls[without_feature(name)] = veil.unprotected().fit(without, learned).transform(without, split)
+        controls[without_feature(name)] = veil.unprotected(without).fit(without, learned).transform(without, split)
     veil.seed = stream(veil.seed, "again") % 2**31
     controls[REFITTED] = veil.fit(graph, learned).transform(graph, split)
     folder.write_controls(controls, utility)
