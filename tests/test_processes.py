@@ -169,22 +169,28 @@ def test_two_processes_train_as_one_does(
         assert together[2] == same[2]
 
 
-def test_a_process_with_another_graph_is_refused(forks: Forks, tmp_path: Path) -> None:
-    code = """
+OTHERS = """
 import graphveil as gv
-graph = gv.generate(gv.GraphSpec(num_nodes=150, num_edges=500, num_features=40, num_classes=3), seed=5 + rank)
-recipe = gv.Veil().recipe.by_batches(40).but(rounds=2, hidden_channels=8)
+from pathlib import Path
+features, seed, channels, with_checkpoint = {given}
+graph = gv.generate(gv.GraphSpec(num_nodes=150, num_edges=500, num_features=features, num_classes=3), seed=seed)
+recipe = gv.Veil().recipe.by_batches(40).but(rounds=2, hidden_channels=channels)
 try:
-    gv.Veil(recipe=recipe, device="cpu").fit(graph, gv.Split.proportional(graph, 2), checkpoint="unused")
+    gv.Veil(recipe=recipe, device="cpu").fit(
+        graph, gv.Split.proportional(graph, 2), checkpoint=Path({checkpoint!r}) if with_checkpoint else None)
 except gv.GraphveilError as error:
     print(error)
 """
-    first, other = start_together(
-        forks,
-        f"from pathlib import Path\n{code}".replace('"unused"', f"Path({str(tmp_path / 'c')!r})"),
-        tmp_path,
-        leave="",
-    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["40, 5 + rank, 8, True", "40, 5 + rank, 8, False", "40 + rank, 5, 8, True", "40, 5, 8 + rank, False"],
+)
+def test_a_process_with_another_graph_or_recipe_is_refused(forks: Forks, tmp_path: Path, given: str) -> None:
+    """Before they exchange anything else: gloo ends a process whose tensors have other sizes."""
+    code = OTHERS.format(given=given, checkpoint=str(tmp_path / "c"))
+    first, other = start_together(forks, code, tmp_path, leave="")
     assert other.wait() == 0, other.said
     assert "process 1 has another graph, split or configuration than process 0" in other.printed
     first.wait()
