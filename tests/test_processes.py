@@ -198,6 +198,37 @@ def test_a_process_with_another_graph_or_recipe_is_refused(forks: Forks, tmp_pat
     assert len(list(tmp_path.iterdir())) == 1, "nothing is left but the store of the test"
 
 
+RESUMED = """
+import logging
+import sys
+import graphveil as gv
+from pathlib import Path
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+graph = gv.generate(gv.GraphSpec(num_nodes=150, num_edges=500, num_features=40, num_classes=3), seed=5)
+split, file = gv.Split.proportional(graph, 2), Path({checkpoint!r})
+for seed in range(3):
+    recipe = gv.Veil().recipe.by_batches(40).but(rounds=20, hidden_channels=8)
+    try:
+        gv.Veil(recipe=recipe, device="cpu", seed=seed // 2).fit(graph, split, file)
+    except gv.GraphveilError as error:
+        print(error)
+    distributed.barrier()
+    if rank == 0 and seed == 0:
+        file.write_bytes(file.read_bytes()[:-9] + b"damaged!!")
+    distributed.barrier()
+"""
+
+
+def test_messages_name_the_checkpoint_of_the_first_process(forks: Forks, tmp_path: Path) -> None:
+    """The others read a copy of it. It is damaged for the second training, and of another seed for the third."""
+    file = tmp_path / "checkpoint"
+    first, other = run_together(forks, RESUMED.format(checkpoint=str(file)), tmp_path)
+    refused = f"{file} was written by a run with another configuration, graph or split: resume with the same options"
+    assert first.splitlines()[0] == f"{file} is damaged: the run starts over."
+    assert first.splitlines()[1].startswith(refused)
+    assert other.startswith(refused)
+
+
 DIVERGES = """
 import graphveil as gv
 from pathlib import Path

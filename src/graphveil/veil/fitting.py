@@ -194,7 +194,7 @@ class Fitting:
         processes = self.training.method.streams.processes
         with _file_of_first(file, processes) as saved:
             if saved.exists():
-                load_checkpoint(self.training, saved, fingerprint)
+                load_checkpoint(self.training, file, fingerprint, copy=saved)
 
         def after_round(training: Training) -> None:
             if training.round % CHECKPOINT_EVERY == 0:
