@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.processes import ALONE, Processes, current, is_restarted, launched, reports_errors
+from graphveil.processes import ALONE, Processes, claim_report, current, is_restarted, launched
 from tests.forked import Forks, happens, processes_of_group
 from tests.together import run_together, start_together
 
@@ -25,7 +26,7 @@ def test_without_torchrun_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("RANK", "3")  # other launchers set it, too
     monkeypatch.setenv("WORLD_SIZE", "8")
     assert launched() == current() == ALONE
-    assert reports_errors()
+    assert claim_report()
     assert not is_restarted()
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
@@ -350,11 +351,53 @@ def test_an_error_is_reported_once(tmp_path: Path, arguments: list[str], sentenc
     out = tmp_path / "out"
     launcher = torchrun("--standalone", "--nproc-per-node", "2", out=out, arguments=arguments)
     assert launcher.wait(120) != 0
-    said = [line for line in out.with_suffix(".log").read_text().splitlines() if line.startswith("graphveil: ")]
-    assert len(said) == 1
-    assert sentence in said[0]
+    (said,) = sentences(out)
+    assert sentence in said
     assert not out.exists()
     assert processes_of_group(launcher.pid) == []
+
+
+def sentences(out: Path) -> list[str]:
+    return [line for line in out.with_suffix(".log").read_text().splitlines() if line.startswith("graphveil: ")]
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_answered_once_and_says_how_to_resume(tmp_path: Path) -> None:
+    """torchrun passes it to its workers, which are in groups of their own."""
+    out = tmp_path / "out"
+    launcher = torchrun("--standalone", "--nproc-per-node", "2", out=out)
+    assert happens((out / "checkpoint.safetensors").exists, 120)
+    os.kill(launcher.pid, signal.SIGINT)
+    assert launcher.wait(120) != 0
+    answer = "graphveil: interrupted; run the same command with --resume to continue in out."
+    assert sentences(out) == [answer], out.with_suffix(".log").read_text()
+    assert processes_of_group(launcher.pid) == []
+    resumed = torchrun("--standalone", "--nproc-per-node", "2", out=out, arguments=[*PROTECT, "--resume"])
+    assert "300 rounds in" in ended(resumed, out)
+
+
+@pytest.mark.slow
+def test_the_cause_is_reported_and_not_the_lost_connection(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    launcher = torchrun("--standalone", "--nproc-per-node", "2", out=out)
+    assert happens((out / "checkpoint.safetensors").exists, 120)
+    shutil.rmtree(out)
+    assert launcher.wait(120) != 0
+    (sentence,) = sentences(out)
+    assert re.match(r"graphveil: (cannot write )?out", sentence)
+    assert "connection" not in sentence
+
+
+@pytest.mark.slow
+def test_divergence_is_reported_with_the_last_good_state(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    diverging = [*PROTECT, "--set", "lr_encoder=1e30", "--set", "clip=1e30", "--set", "evaluate_every=50"]
+    launcher = torchrun("--standalone", "--nproc-per-node", "2", out=out, arguments=diverging)
+    assert launcher.wait(120) != 0
+    (sentence,) = sentences(out)
+    assert sentence.startswith("graphveil: training diverged in round ")
+    assert sentence.endswith("It can be loaded from out/last_good.")
+    assert (out / "last_good" / "model.safetensors").exists()
 
 
 @pytest.mark.slow

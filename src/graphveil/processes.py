@@ -15,7 +15,7 @@ from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from graphveil.errors import GraphveilError, first_line
+from graphveil.errors import DivergedError, GraphveilError, first_line
 
 if TYPE_CHECKING:
     import torch
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 TIMEOUT = timedelta(minutes=30)
 """How long a process waits for another one; torchrun notices a process that ended much earlier."""
+REPORT_TIMEOUT = timedelta(minutes=1)
+"""How long a process waits for the report of another one; writing the last good state comes before it."""
 
 
 @dataclass(frozen=True)
@@ -170,20 +172,44 @@ def joined(device: "torch.device") -> Iterator[None]:
     try:
         yield
         distributed.barrier()  # a process that leaves early would end the others
+    except (DivergedError, KeyboardInterrupt) as error:  # all processes have it, and the first knows what was kept
+        if processes.is_first:
+            claim_report()
+        elif isinstance(error, DivergedError):
+            wait_for_report()
+        raise
+    except BaseException:
+        claim_report()
+        raise
     finally:
         distributed.destroy_process_group()
 
 
-def reports_errors() -> bool:
+def claim_report() -> bool:
     """Return whether this process reports its error: the first one that asks.
 
-    torchrun ends all processes as soon as one has ended, so the first one must not leave it to another.
+    An error of one process ends the connections of the others, so it is claimed before: the cause is reported, and not
+    a lost connection.
     """
-    if launched().size == 1:
+    processes = launched()
+    if processes.size == 1:
         return True
     with suppress(RuntimeError, ValueError):  # the store ends with the first machine
-        return int(_store().add("failed", 1)) == 1
-    return launched().is_first
+        return int(_store().compare_set("reporter", "", str(processes.rank))) == processes.rank
+    return processes.is_first
+
+
+def finish_report() -> None:
+    """Let the processes end that wait for the report of this one."""
+    if launched().size > 1:
+        with suppress(RuntimeError, ValueError):
+            _store().set("reported", "")
+
+
+def wait_for_report() -> None:
+    """Wait until another process has reported its error: torchrun ends all processes as soon as one has ended."""
+    with suppress(RuntimeError, ValueError):
+        _store().wait(["reported"], REPORT_TIMEOUT)
 
 
 @cache
