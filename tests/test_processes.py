@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.processes import ALONE, Processes, claim_report, current, is_restarted, launched
+from graphveil.processes import ALONE, Processes, claim_report, current, has_begun, launched
 from tests.forked import Forks, happens, processes_of_group
 from tests.together import run_together, start_together
 
@@ -27,11 +27,9 @@ def test_without_torchrun_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("WORLD_SIZE", "8")
     assert launched() == current() == ALONE
     assert claim_report()
-    assert not is_restarted()
+    assert not has_begun(Path())
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     assert launched() == Processes(3, 8)
-    assert is_restarted()
 
 
 def test_alone_nothing_changes() -> None:
@@ -374,6 +372,23 @@ def test_ctrl_c_is_answered_once_and_says_how_to_resume(tmp_path: Path) -> None:
     assert processes_of_group(launcher.pid) == []
     resumed = torchrun("--standalone", "--nproc-per-node", "2", out=out, arguments=[*PROTECT, "--resume"])
     assert "300 rounds in" in ended(resumed, out)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_restart_does_not_continue_the_run_of_another_launch(tmp_path: Path, processes: str) -> None:
+    out = tmp_path / "out"
+    launcher = torchrun("--standalone", "--nproc-per-node", processes, out=out)
+    assert happens((out / "checkpoint.safetensors").exists, 120)
+    for process in (launcher.pid, *workers_of(launcher).values()):
+        os.kill(process, signal.SIGKILL)
+    launcher.wait()
+    left = (out / "checkpoint.safetensors").read_bytes()
+    again = torchrun("--standalone", "--nproc-per-node", processes, "--max-restarts", "1", out=out)
+    assert again.wait(120) != 0
+    refused = "graphveil: out holds an unfinished run: add --resume to continue it, or choose another folder."
+    assert sentences(out) == [refused, refused], "at the start and at the restart"
+    assert (out / "checkpoint.safetensors").read_bytes() == left
 
 
 @pytest.mark.slow

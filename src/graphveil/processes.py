@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphveil.errors import DivergedError, GraphveilError, first_line
@@ -127,9 +128,23 @@ def launched() -> Processes:
     return Processes(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
 
 
-def is_restarted() -> bool:
-    """Return whether torchrun has started this process again after a process had ended."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+def has_begun(folder: Path) -> bool:
+    """Return whether torchrun has restarted this process, which had come to `begin` with a folder before.
+
+    An unfinished run in the folder is then of this launch of torchrun.
+    """
+    if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) == 0:
+        return False
+    with suppress(RuntimeError, ValueError):
+        return bool(_store_of_launch().check([f"graphveil/begun/{folder}"]))
+    return False
+
+
+def begin(folder: Path) -> None:
+    """Remember, until this launch of torchrun ends, that its run writes to a folder."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        with suppress(RuntimeError, ValueError):
+            _store_of_launch().set(f"graphveil/begun/{folder}", "")
 
 
 def current() -> Processes:
@@ -221,5 +236,13 @@ def _store() -> Any:
     from torch import distributed  # noqa: PLC0415
 
     prefix = f"graphveil/{os.environ.get('TORCHELASTIC_RESTART_COUNT')}"
+    return distributed.PrefixStore(prefix, _store_of_launch())  # type: ignore[attr-defined]
+
+
+@cache
+def _store_of_launch() -> Any:
+    """What the processes share that one launch of torchrun starts, also after restarts."""
+    from torch import distributed  # noqa: PLC0415
+
     store, *_ = next(distributed.rendezvous("env://", timeout=TIMEOUT))  # type: ignore[attr-defined]
-    return distributed.PrefixStore(prefix, store)  # type: ignore[attr-defined]
+    return store
