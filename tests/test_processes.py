@@ -15,7 +15,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.processes import ALONE, Processes, claim_report, current, has_begun, launched
+from graphveil.errors import GraphveilError
+from graphveil.processes import ALONE, Processes, claim_report, current, has_begun, joined, launched
 from tests.forked import Forks, happens, processes_of_group
 from tests.together import run_together, start_together
 
@@ -30,6 +31,17 @@ def test_without_torchrun_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) ->
     assert not has_begun(Path())
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     assert launched() == Processes(3, 8)
+
+
+def test_more_processes_than_gpus_are_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"RUN_ID": "none", "RESTART_COUNT": "0"}.items():
+        monkeypatch.setenv(f"TORCHELASTIC_{name}", value)
+    for name, value in {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    refused = "torchrun started 2 processes on a machine with 1 GPUs: .* lower --nproc-per-node to 1, or give --device"
+    with pytest.raises(GraphveilError, match=refused), joined(torch.device("cuda")):
+        pass
 
 
 def test_alone_nothing_changes() -> None:

@@ -173,7 +173,13 @@ def joined(device: "torch.device") -> Iterator[None]:
     backend = "gloo"
     if device.type == "cuda":
         backend = "cpu:gloo,cuda:nccl"
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        number, count = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+        if number >= count:
+            raise GraphveilError(
+                f"torchrun started {os.environ['LOCAL_WORLD_SIZE']} processes on a machine with {count} GPUs: expected"
+                f" at most one for each GPU; lower --nproc-per-node to {count}, or give --device cpu."
+            )
+        torch.cuda.set_device(number)
     try:
         distributed.init_process_group(
             backend, store=_store(), rank=processes.rank, world_size=processes.size, timeout=TIMEOUT
