@@ -101,8 +101,11 @@ print(json.dumps({"total": total.tolist(), "own": own, "sum": weight.grad.tolist
         }
 
 
-def test_a_process_that_ends_is_an_error_of_the_others_in_one_sentence(forks: Forks, tmp_path: Path) -> None:
-    code = """
+@pytest.mark.parametrize("together", ["total(torch.ones(1))", "wait()"])
+def test_a_process_that_ends_is_an_error_of_the_others_in_one_sentence(
+    forks: Forks, tmp_path: Path, together: str
+) -> None:
+    code = f"""
 from graphveil.errors import GraphveilError
 from graphveil.processes import current
 distributed.barrier()
@@ -111,7 +114,7 @@ if rank == 1:
     os._exit(9)
 try:
     while True:
-        current().total(torch.ones(1))
+        current().{together}
 except GraphveilError as error:
     print(error)
 """

@@ -108,6 +108,13 @@ class Processes:
             received = torch.frombuffer(bytearray(content), dtype=torch.uint8) if content else received
         return self.of_first(received).numpy().tobytes()
 
+    def wait(self) -> None:
+        """Wait until all processes have come here."""
+        import torch  # noqa: PLC0415
+
+        if self.size > 1:
+            self._call(torch.distributed.barrier)
+
     def _call(self, collective: Callable[..., object], *arguments: Any) -> None:
         try:
             collective(*arguments)
@@ -192,7 +199,7 @@ def joined(device: "torch.device") -> Iterator[None]:
         ) from error
     try:
         yield
-        distributed.barrier()  # a process that leaves early would end the others
+        processes.wait()  # a process that leaves early would end the others
     except (DivergedError, KeyboardInterrupt) as error:  # all processes have it, and the first knows what was kept
         if processes.is_first:
             claim_report()
