@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,7 +15,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphveil.processes import ALONE, Processes, current, is_restarted, launched, reports_errors
+from graphveil.errors import GraphveilError
+from graphveil.processes import ALONE, Processes, claim_report, current, has_begun, joined, launched
 from tests.forked import Forks, happens, processes_of_group
 from tests.together import run_together, start_together
 
@@ -25,12 +27,21 @@ def test_without_torchrun_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("RANK", "3")  # other launchers set it, too
     monkeypatch.setenv("WORLD_SIZE", "8")
     assert launched() == current() == ALONE
-    assert reports_errors()
-    assert not is_restarted()
+    assert claim_report()
+    assert not has_begun(Path())
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     assert launched() == Processes(3, 8)
-    assert is_restarted()
+
+
+def test_more_processes_than_gpus_are_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"RUN_ID": "none", "RESTART_COUNT": "0"}.items():
+        monkeypatch.setenv(f"TORCHELASTIC_{name}", value)
+    for name, value in {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    refused = "torchrun started 2 processes on a machine with 1 GPUs: .* lower --nproc-per-node to 1, or give --device"
+    with pytest.raises(GraphveilError, match=refused), joined(torch.device("cuda")):
+        pass
 
 
 def test_alone_nothing_changes() -> None:
@@ -90,8 +101,11 @@ print(json.dumps({"total": total.tolist(), "own": own, "sum": weight.grad.tolist
         }
 
 
-def test_a_process_that_ends_is_an_error_of_the_others_in_one_sentence(forks: Forks, tmp_path: Path) -> None:
-    code = """
+@pytest.mark.parametrize("together", ["total(torch.ones(1))", "wait()"])
+def test_a_process_that_ends_is_an_error_of_the_others_in_one_sentence(
+    forks: Forks, tmp_path: Path, together: str
+) -> None:
+    code = f"""
 from graphveil.errors import GraphveilError
 from graphveil.processes import current
 distributed.barrier()
@@ -100,7 +114,7 @@ if rank == 1:
     os._exit(9)
 try:
     while True:
-        current().total(torch.ones(1))
+        current().{together}
 except GraphveilError as error:
     print(error)
 """
@@ -169,27 +183,88 @@ def test_two_processes_train_as_one_does(
         assert together[2] == same[2]
 
 
-def test_a_process_with_another_graph_is_refused(forks: Forks, tmp_path: Path) -> None:
-    code = """
+OTHERS = """
 import graphveil as gv
-graph = gv.generate(gv.GraphSpec(num_nodes=150, num_edges=500, num_features=40, num_classes=3), seed=5 + rank)
-recipe = gv.Veil().recipe.by_batches(40).but(rounds=2, hidden_channels=8)
+from pathlib import Path
+features, seed, channels, with_checkpoint = {given}
+graph = gv.generate(gv.GraphSpec(num_nodes=150, num_edges=500, num_features=features, num_classes=3), seed=seed)
+recipe = gv.Veil().recipe.by_batches(40).but(rounds=2, hidden_channels=channels)
 try:
-    gv.Veil(recipe=recipe, device="cpu").fit(graph, gv.Split.proportional(graph, 2), checkpoint="unused")
+    gv.Veil(recipe=recipe, device="cpu").fit(
+        graph, gv.Split.proportional(graph, 2), checkpoint=Path({checkpoint!r}) if with_checkpoint else None)
 except gv.GraphveilError as error:
     print(error)
 """
-    first, other = start_together(
-        forks,
-        f"from pathlib import Path\n{code}".replace('"unused"', f"Path({str(tmp_path / 'c')!r})"),
-        tmp_path,
-        leave="",
-    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["40, 5 + rank, 8, True", "40, 5 + rank, 8, False", "40 + rank, 5, 8, True", "40, 5, 8 + rank, False"],
+)
+def test_a_process_with_another_graph_or_recipe_is_refused(forks: Forks, tmp_path: Path, given: str) -> None:
+    """Before they exchange anything else: gloo ends a process whose tensors have other sizes."""
+    code = OTHERS.format(given=given, checkpoint=str(tmp_path / "c"))
+    first, other = start_together(forks, code, tmp_path, leave="")
     assert other.wait() == 0, other.said
     assert "process 1 has another graph, split or configuration than process 0" in other.printed
     first.wait()
     assert not (tmp_path / "c").exists()
     assert len(list(tmp_path.iterdir())) == 1, "nothing is left but the store of the test"
+
+
+RESUMED = """
+import logging
+import sys
+import graphveil as gv
+from pathlib import Path
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+graph = gv.generate(gv.GraphSpec(num_nodes=150, num_edges=500, num_features=40, num_classes=3), seed=5)
+split, file = gv.Split.proportional(graph, 2), Path({checkpoint!r})
+for seed in range(3):
+    recipe = gv.Veil().recipe.by_batches(40).but(rounds=20, hidden_channels=8)
+    try:
+        gv.Veil(recipe=recipe, device="cpu", seed=seed // 2).fit(graph, split, file)
+    except gv.GraphveilError as error:
+        print(error)
+    distributed.barrier()
+    if rank == 0 and seed == 0:
+        file.write_bytes(file.read_bytes()[:-9] + b"damaged!!")
+    distributed.barrier()
+"""
+
+
+def test_messages_name_the_checkpoint_of_the_first_process(forks: Forks, tmp_path: Path) -> None:
+    """The others read a copy of it. It is damaged for the second training, and of another seed for the third."""
+    file = tmp_path / "checkpoint"
+    first, other = run_together(forks, RESUMED.format(checkpoint=str(file)), tmp_path)
+    refused = f"{file} was written by a run with another configuration, graph or split: resume with the same options"
+    assert first.splitlines()[0] == f"{file} is damaged: the run starts over."
+    assert first.splitlines()[1].startswith(refused)
+    assert other.startswith(refused)
+
+
+DIVERGES = """
+import graphveil as gv
+from pathlib import Path
+graph = gv.generate(gv.GraphSpec(num_nodes=150, num_edges=500, num_features=40, num_classes=3), seed=5)
+recipe = gv.Veil().recipe.by_batches(40).but(
+    rounds=60, hidden_channels=8, evaluate_every=50, lr_encoder=1e30, clip=1e30)
+veil = gv.Veil(objective={objective!r}, recipe=recipe, device="cpu")
+try:
+    veil.fit(graph, gv.Split.proportional(graph, 2), checkpoint=Path({checkpoint!r}))
+except gv.DivergedError as error:
+    print(error)
+    print(len(veil.history_))
+"""
+
+
+@pytest.mark.parametrize("objective", ["codes", "club"])
+def test_all_processes_notice_divergence_at_a_checkpoint(forks: Forks, tmp_path: Path, objective: str) -> None:
+    """The first evaluation, at which they notice it too, comes later."""
+    code = DIVERGES.format(objective=objective, checkpoint=str(tmp_path / "checkpoint"))
+    first, other = run_together(forks, code, tmp_path)
+    assert first == other
+    assert "training diverged in round " in first
 
 
 # ----- torchrun -------------------------------------------------------------------------------------------------------
@@ -289,11 +364,70 @@ def test_an_error_is_reported_once(tmp_path: Path, arguments: list[str], sentenc
     out = tmp_path / "out"
     launcher = torchrun("--standalone", "--nproc-per-node", "2", out=out, arguments=arguments)
     assert launcher.wait(120) != 0
-    said = [line for line in out.with_suffix(".log").read_text().splitlines() if line.startswith("graphveil: ")]
-    assert len(said) == 1
-    assert sentence in said[0]
+    (said,) = sentences(out)
+    assert sentence in said
     assert not out.exists()
     assert processes_of_group(launcher.pid) == []
+
+
+def sentences(out: Path) -> list[str]:
+    return [line for line in out.with_suffix(".log").read_text().splitlines() if line.startswith("graphveil: ")]
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_answered_once_and_says_how_to_resume(tmp_path: Path) -> None:
+    """torchrun passes it to its workers, which are in groups of their own."""
+    out = tmp_path / "out"
+    launcher = torchrun("--standalone", "--nproc-per-node", "2", out=out)
+    assert happens((out / "checkpoint.safetensors").exists, 120)
+    os.kill(launcher.pid, signal.SIGINT)
+    assert launcher.wait(120) != 0
+    answer = "graphveil: interrupted; run the same command with --resume to continue in out."
+    assert sentences(out) == [answer], out.with_suffix(".log").read_text()
+    assert processes_of_group(launcher.pid) == []
+    resumed = torchrun("--standalone", "--nproc-per-node", "2", out=out, arguments=[*PROTECT, "--resume"])
+    assert "300 rounds in" in ended(resumed, out)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_restart_does_not_continue_the_run_of_another_launch(tmp_path: Path, processes: str) -> None:
+    out = tmp_path / "out"
+    launcher = torchrun("--standalone", "--nproc-per-node", processes, out=out)
+    assert happens((out / "checkpoint.safetensors").exists, 120)
+    for process in (launcher.pid, *workers_of(launcher).values()):
+        os.kill(process, signal.SIGKILL)
+    launcher.wait()
+    left = (out / "checkpoint.safetensors").read_bytes()
+    again = torchrun("--standalone", "--nproc-per-node", processes, "--max-restarts", "1", out=out)
+    assert again.wait(120) != 0
+    refused = "graphveil: out holds an unfinished run: add --resume to continue it, or choose another folder."
+    assert sentences(out) == [refused, refused], "at the start and at the restart"
+    assert (out / "checkpoint.safetensors").read_bytes() == left
+
+
+@pytest.mark.slow
+def test_the_cause_is_reported_and_not_the_lost_connection(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    launcher = torchrun("--standalone", "--nproc-per-node", "2", out=out)
+    assert happens((out / "checkpoint.safetensors").exists, 120)
+    shutil.rmtree(out)
+    assert launcher.wait(120) != 0
+    (sentence,) = sentences(out)
+    assert re.match(r"graphveil: (cannot write )?out", sentence)
+    assert "connection" not in sentence
+
+
+@pytest.mark.slow
+def test_divergence_is_reported_with_the_last_good_state(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    diverging = [*PROTECT, "--set", "lr_encoder=1e30", "--set", "clip=1e30", "--set", "evaluate_every=50"]
+    launcher = torchrun("--standalone", "--nproc-per-node", "2", out=out, arguments=diverging)
+    assert launcher.wait(120) != 0
+    (sentence,) = sentences(out)
+    assert sentence.startswith("graphveil: training diverged in round ")
+    assert sentence.endswith("It can be loaded from out/last_good.")
+    assert (out / "last_good" / "model.safetensors").exists()
 
 
 @pytest.mark.slow

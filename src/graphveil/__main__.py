@@ -10,12 +10,16 @@ SENTENCE = "graphveil: interrupted before anything was finished; the same comman
 def main() -> None:
     """Run the command line. Slow imports come after the handler of Ctrl-C is installed.
 
-    Once the command line is imported, `cli.console.exit_on_interrupt` answers Ctrl-C.
+    Once the command line is imported, `cli.console.exit_on_interrupt` answers Ctrl-C. Of several processes, the first
+    one prints.
     """
+    sentence = SENTENCE
     try:
         from graphveil.interrupts import exit_at_once, exit_while_importing  # noqa: PLC0415
+        from graphveil.processes import launched  # noqa: PLC0415
 
-        exit_while_importing(SENTENCE)
+        sentence = SENTENCE if launched().is_first else ""
+        exit_while_importing(sentence)
         accept_any_encoding()
         from graphveil.cli import run  # noqa: PLC0415
 
@@ -24,7 +28,7 @@ def main() -> None:
         finally:
             exit_at_once("graphveil: interrupted during shutdown.\n")
     except KeyboardInterrupt:
-        sys.stderr.write(SENTENCE)
+        sys.stderr.write(sentence)
         sys.exit(130)
 
 

@@ -13,9 +13,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphveil.errors import GraphveilError, first_line
+from graphveil.errors import DivergedError, GraphveilError, first_line
 
 if TYPE_CHECKING:
     import torch
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 TIMEOUT = timedelta(minutes=30)
 """How long a process waits for another one; torchrun notices a process that ended much earlier."""
+REPORT_TIMEOUT = timedelta(minutes=1)
+"""How long a process waits for the report of another one; writing the last good state comes before it."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,13 @@ class Processes:
             received = torch.frombuffer(bytearray(content), dtype=torch.uint8) if content else received
         return self.of_first(received).numpy().tobytes()
 
+    def wait(self) -> None:
+        """Wait until all processes have come here."""
+        import torch  # noqa: PLC0415
+
+        if self.size > 1:
+            self._call(torch.distributed.barrier)
+
     def _call(self, collective: Callable[..., object], *arguments: Any) -> None:
         try:
             collective(*arguments)
@@ -125,9 +135,23 @@ def launched() -> Processes:
     return Processes(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
 
 
-def is_restarted() -> bool:
-    """Return whether torchrun has started this process again after a process had ended."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+def has_begun(folder: Path) -> bool:
+    """Return whether torchrun has restarted this process, which had come to `begin` with a folder before.
+
+    An unfinished run in the folder is then of this launch of torchrun.
+    """
+    if int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) == 0:
+        return False
+    with suppress(RuntimeError, ValueError):
+        return bool(_store_of_launch().check([f"graphveil/begun/{folder}"]))
+    return False
+
+
+def begin(folder: Path) -> None:
+    """Remember, until this launch of torchrun ends, that its run writes to a folder."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        with suppress(RuntimeError, ValueError):
+            _store_of_launch().set(f"graphveil/begun/{folder}", "")
 
 
 def current() -> Processes:
@@ -156,7 +180,13 @@ def joined(device: "torch.device") -> Iterator[None]:
     backend = "gloo"
     if device.type == "cuda":
         backend = "cpu:gloo,cuda:nccl"
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        number, count = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+        if number >= count:
+            raise GraphveilError(
+                f"torchrun started {os.environ['LOCAL_WORLD_SIZE']} processes on a machine with {count} GPUs: expected"
+                f" at most one for each GPU; lower --nproc-per-node to {count}, or give --device cpu."
+            )
+        torch.cuda.set_device(number)
     try:
         distributed.init_process_group(
             backend, store=_store(), rank=processes.rank, world_size=processes.size, timeout=TIMEOUT
@@ -169,21 +199,45 @@ def joined(device: "torch.device") -> Iterator[None]:
         ) from error
     try:
         yield
-        distributed.barrier()  # a process that leaves early would end the others
+        processes.wait()  # a process that leaves early would end the others
+    except (DivergedError, KeyboardInterrupt) as error:  # all processes have it, and the first knows what was kept
+        if processes.is_first:
+            claim_report()
+        elif isinstance(error, DivergedError):
+            wait_for_report()
+        raise
+    except BaseException:
+        claim_report()
+        raise
     finally:
         distributed.destroy_process_group()
 
 
-def reports_errors() -> bool:
+def claim_report() -> bool:
     """Return whether this process reports its error: the first one that asks.
 
-    torchrun ends all processes as soon as one has ended, so the first one must not leave it to another.
+    An error of one process ends the connections of the others, so it is claimed before: the cause is reported, and not
+    a lost connection.
     """
-    if launched().size == 1:
+    processes = launched()
+    if processes.size == 1:
         return True
     with suppress(RuntimeError, ValueError):  # the store ends with the first machine
-        return int(_store().add("failed", 1)) == 1
-    return launched().is_first
+        return int(_store().compare_set("reporter", "", str(processes.rank))) == processes.rank
+    return processes.is_first
+
+
+def finish_report() -> None:
+    """Let the processes end that wait for the report of this one."""
+    if launched().size > 1:
+        with suppress(RuntimeError, ValueError):
+            _store().set("reported", "")
+
+
+def wait_for_report() -> None:
+    """Wait until another process has reported its error: torchrun ends all processes as soon as one has ended."""
+    with suppress(RuntimeError, ValueError):
+        _store().wait(["reported"], REPORT_TIMEOUT)
 
 
 @cache
@@ -195,5 +249,13 @@ def _store() -> Any:
     from torch import distributed  # noqa: PLC0415
 
     prefix = f"graphveil/{os.environ.get('TORCHELASTIC_RESTART_COUNT')}"
+    return distributed.PrefixStore(prefix, _store_of_launch())  # type: ignore[attr-defined]
+
+
+@cache
+def _store_of_launch() -> Any:
+    """What the processes share that one launch of torchrun starts, also after restarts."""
+    from torch import distributed  # noqa: PLC0415
+
     store, *_ = next(distributed.rendezvous("env://", timeout=TIMEOUT))  # type: ignore[attr-defined]
-    return distributed.PrefixStore(prefix, store)  # type: ignore[attr-defined]
+    return store

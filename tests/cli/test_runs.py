@@ -86,13 +86,27 @@ def test_other_batches_are_one_sentence(
     assert says in " ".join((done.stdout + done.stderr).split())
 
 
-def test_a_batch_that_is_larger_than_the_graph_changes_no_setting(tmp_path: Path, graphveil: CommandLine) -> None:
-    """By mini-batches, the dropout of this recipe is lower."""
-    keep = ["--utility", "labels", "--secret", "links"]
-    done = graphveil("protect", "karate", *keep, *QUICK, "--batch-size", "100", "--out", str(tmp_path / "run"))
-    assert done.returncode == 0, done.stderr
-    dropout = json.loads((tmp_path / "run" / "run.json").read_text())["config"]["recipe"]["dropout"]
-    assert dropout == default_recipe("labels", "gcn", "codes", ["links"]).dropout == 0.8
+@pytest.mark.parametrize(
+    ("options", "dropout"),
+    [
+        (["--batch-size", "16"], 0.5),
+        (["--set", "batch_size=16"], 0.5),
+        (["--set", "batch_size=16", "--set", "dropout=0.8"], 0.8),
+        (["--batch-size", "100"], 0.8),
+        (["--set", "batch_size=100"], 0.8),
+    ],
+)
+def test_the_dropout_is_lower_by_mini_batches_that_are_smaller_than_the_graph(
+    options: list[str], dropout: float, tmp_path: Path, graphveil: CommandLine
+) -> None:
+    """The run.json of the run repeats it; the default of the recipe is 0.8."""
+    assert default_recipe("labels", "gcn", "codes", ["links"]).dropout == 0.8
+    keep = ["--utility", "labels", "--secret", "links", *QUICK, *options]
+    repeat = ["--config", str(tmp_path / "run" / "run.json")]
+    for name, arguments in (("run", ["karate", *keep]), ("again", repeat)):
+        done = graphveil("protect", *arguments, "--out", str(tmp_path / name))
+        assert done.returncode == 0, done.stderr
+        assert json.loads((tmp_path / name / "run.json").read_text())["config"]["recipe"]["dropout"] == dropout
 
 
 @pytest.mark.parametrize(

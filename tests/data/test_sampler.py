@@ -103,6 +103,23 @@ def test_it_works_in_pygs_loaders_without_their_extensions(small: Data, as_store
     assert batch.n_id[batch.edge_label_index].equal(small.edge_index[:, :100])
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_every_epoch_and_every_worker_draws_another_sample(small: Data, workers: int) -> None:
+    graph, seeds = Data(x=small.x.to_dense(), edge_index=small.edge_index), torch.arange(64).repeat(2)
+    sampler = NeighborSampler(neighbours_of(small), [2])
+
+    def two_epochs() -> list[Tensor]:
+        torch.manual_seed(3)
+        sampler.calls = 0
+        loader = NodeLoader(graph, sampler, seeds, batch_size=64, num_workers=workers)
+        return [batch.n_id for _ in range(2) for batch in loader]
+
+    drawn = two_epochs()
+    assert len(drawn) == 4
+    assert not any(one.equal(other) for one, other in combinations(drawn, 2))
+    assert all(one.equal(other) for one, other in zip(drawn, two_epochs(), strict=True))
+
+
 def test_negative_links_are_not_drawn(small: Data) -> None:
     loader = LinkLoader(small, NeighborSampler(neighbours_of(small), [4]), small.edge_index, neg_sampling="binary")
     with pytest.raises(ValueError, match="draws no negative links"):

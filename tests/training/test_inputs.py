@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 from torch_geometric.data import Data
 
@@ -10,10 +11,17 @@ from graphveil.data import find_leaky_columns
 from graphveil.data.degree_features import degree_features, is_structural
 from graphveil.data.graph import both_directions
 from graphveil.data.origin import Origin, node_ids
-from graphveil.training.inputs import features
+from graphveil.training.inputs import features, pick_device
 from tests.data.readers.made import star
 
 CPU = torch.device("cpu")
+
+
+def test_the_device_of_auto_has_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that makes mini-batches would otherwise use GPU 0 in every process."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
+    assert pick_device("auto") == torch.device("cuda", 3)
 
 
 def test_features_that_a_user_sets_are_those_that_are_taken(tmp_path: Path) -> None:

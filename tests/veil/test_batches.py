@@ -108,6 +108,16 @@ def test_the_unprotected_encoder_of_an_audit_trains_by_mini_batches_too(quick: g
         assert (plain.recipe.batch_size, plain.recipe.fanout) == (32, 3)
 
 
+def test_the_unprotected_encoder_has_the_dropout_of_what_it_is_fitted_on(small: Data) -> None:
+    """150 nodes and 500 links."""
+    plain = gv.Veil("labels", "links", device="cpu")
+    for size, dropout in ((100, 0.5), (500, 0.8)):
+        plain.recipe = plain.recipe.but(batch_size=size, fanout=3)
+        unprotected = plain.unprotected(small).recipe
+        assert (unprotected.batch_size, unprotected.fanout, unprotected.dropout) == (size, 3, dropout)
+    assert plain.unprotected().recipe.dropout == 0.5, "without a graph, by mini-batches"
+
+
 @pytest.mark.parametrize("encoder", ["hgcn", Strict])
 def test_other_encoders_are_refused_in_one_sentence(
     small: Data, small_split: gv.Split, quick: gv.Recipe, encoder: str

@@ -179,11 +179,19 @@ def _run_options(file: Path, record: "RunRecord") -> dict[str, Any]:
 
 
 def _changed_settings(file: Path, config: "Config") -> dict[str, Any]:
-    """The settings that differ from the default recipe of a run; another encoder has other defaults for the rest."""
+    """The settings that differ from the default recipe of a run; another encoder has other defaults for the rest.
+
+    With a batch size the dropout is among them, since by mini-batches its default may be lower.
+    """
     from graphveil.training.recipes import default_recipe
 
     default = asdict(default_recipe(config.utility, config.encoder, config.objective, config.secrets))
-    changed = {name: value for name, value in config.recipe.items() if name not in default or value != default[name]}
+    kept = {"dropout"} if config.recipe.get("batch_size") is not None else set()
+    changed = {
+        name: value
+        for name, value in config.recipe.items()
+        if name not in default or value != default[name] or name in kept
+    }
     if others := [name for name, value in changed.items() if value is None or isinstance(value, dict | list)]:
         raise GraphveilError(f"{file} has the setting {others[0]!r}, which only Python can set: use gv.Veil.")
     return changed

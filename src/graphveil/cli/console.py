@@ -13,7 +13,7 @@ from rich.status import Status
 from rich.text import Text
 
 from graphveil.errors import printable, shortened
-from graphveil.processes import launched, reports_errors
+from graphveil.processes import claim_report, finish_report, launched, wait_for_report
 
 if TYPE_CHECKING:
     from graphveil.formats.record import File
@@ -58,7 +58,7 @@ console = PlainConsole()
 def exit_on_interrupt(
     outcome: str | None = None, folder: Path | None = None, otherwise: str | None = None
 ) -> Iterator[None]:
-    """On Ctrl-C, print a sentence and exit with code 130.
+    """On Ctrl-C, print a sentence and exit with code 130. Of several processes, the first prints it.
 
     Args:
         outcome: What was kept, and what to do; None if nothing was kept and the same command starts over.
@@ -68,6 +68,9 @@ def exit_on_interrupt(
     try:
         yield
     except KeyboardInterrupt:
+        if not launched().is_first:
+            wait_for_report()
+            sys.exit(130)
         if folder is not None and not folder.exists():
             outcome = otherwise
         if outcome is None:
@@ -77,6 +80,9 @@ def exit_on_interrupt(
 
 def fail(sentence: str, code: int = 2) -> NoReturn:
     """Print a sentence on stderr, shortened if it is too long, and exit. Of several processes, one prints it."""
-    if reports_errors():
+    if claim_report():
         PlainConsole(stderr=True, soft_wrap=True).print("graphveil:", printable(shortened(sentence)), highlight=False)
+        finish_report()
+    else:
+        wait_for_report()
     sys.exit(code)

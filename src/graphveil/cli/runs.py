@@ -111,7 +111,7 @@ def protect(
     A run that was interrupted or killed continues with --resume, and gives the same result as an uninterrupted one.
     """
     from graphveil.formats.run import read_run
-    from graphveil.processes import is_restarted, launched
+    from graphveil.processes import launched
     from graphveil.progress import show_rounds
     from graphveil.runs.folder import RunFolder
     from graphveil.runs.verbs import protect_opened, take_part_opened
@@ -138,8 +138,9 @@ def protect(
     )
     veil.check_settings()
     opened = open_and_show(graph, reading, root, (utility, *secrets), secrets)
-    if batch_size is not None and in_batches(veil.recipe, opened.graph):
-        veil.recipe = recipe.by_batches(batch_size).parsed(set_ or [])
+    size = veil.recipe.batch_size  # of --batch-size or --set
+    if size is not None and in_batches(veil.recipe, opened.graph):
+        veil.recipe = recipe.by_batches(size).parsed(set_ or [])
     show_batches(veil.recipe, opened.graph)
     if processes.size > 1 and not in_batches(veil.recipe, opened.graph):
         raise GraphveilError(
@@ -153,7 +154,7 @@ def protect(
         return
     how_to_resume = f"run the same command with --resume to continue in {out}."
     with exit_on_interrupt(how_to_resume, folder=out), show_rounds(console, opened.title) as on_round:
-        run = protect_opened(veil, opened, out, kind, message_edges, on_round, resume=resume or is_restarted())
+        run = protect_opened(veil, opened, out, kind, message_edges, on_round, resume=resume)
     title = f"{opened.title}: {utility} kept, {' and '.join(secrets)} hidden"
     console.print(scores_table(title, {f"tradeoff {tradeoff:g}": run.score}))
     show_certificates(run.certificates)

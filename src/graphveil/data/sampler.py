@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.utils.data import get_worker_info
 from torch_geometric.sampler import (
     BaseSampler,
     EdgeSamplerInput,
@@ -59,7 +60,8 @@ class Neighbours:
 class NeighborSampler(BaseSampler):  # type: ignore[misc] # PyG has no types
     """Samples neighbours of nodes, neighbours of these and so on, each without replacement and at most once.
 
-    Call number n draws from stream n of the seed, whatever was drawn before.
+    Call number n draws from stream n of the seed, whatever was drawn before. In a worker of a loader, which starts as a
+    copy in every epoch, the stream also depends on the worker's seed, which torch draws for each epoch.
 
     Args:
         neighbours: The graph.
@@ -91,7 +93,9 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc] # PyG has no types
 
     def sample(self, seeds: Tensor) -> SamplerOutput:
         """Return the sampled neighbourhood of different nodes."""
-        random = generator(self.seed, "neighbours", self.calls)
+        worker = get_worker_info()
+        of_worker = () if worker is None else ("worker", worker.seed)
+        random = generator(self.seed, "neighbours", self.calls, *of_worker)
         self.calls += 1
         place = self._place
         place[seeds] = torch.arange(len(seeds), dtype=torch.int32)

@@ -74,11 +74,12 @@ def encoder_controls(
     if kept and set(map(without_feature, features)) <= set(kept):
         return Controls(kept, utility)
     learned = split.without_held_out_links(veil.utility)
-    plain = veil.unprotected()
+    plain = veil.unprotected(graph)
     controls = {UNTRAINED: Fitting([plain], graph, [learned]).training.method.embed().cpu()}
     todo = {UNPROTECTED: (plain, graph)} if veil.tradeoff < 1 else {}
     for name in features:
-        todo[without_feature(name)] = (veil.unprotected(), _without_columns(graph, feature_columns(graph, name)))
+        without = _without_columns(graph, feature_columns(graph, name))
+        todo[without_feature(name)] = (veil.unprotected(without), without)
     veil.seed = stream(veil.seed, "again") % 2**31
     todo[REFITTED] = (veil, graph)
     fits = [delayed(_fit)(*one, learned, split) for one in todo.values()]

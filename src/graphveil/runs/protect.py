@@ -16,7 +16,7 @@ from graphveil.data import Split, digest
 from graphveil.data.origin import node_ids, origin_of
 from graphveil.data.summary import summary, unknown_counts
 from graphveil.errors import DivergedError
-from graphveil.processes import joined, launched
+from graphveil.processes import begin, has_begun, joined, launched
 from graphveil.runs.audit import utility_of
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.trained_on import TrainedOn
@@ -71,7 +71,8 @@ def protect(
     """
     folder = RunFolder(out)
     with folder.create():
-        folder.check_startable(resume)
+        folder.check_startable(resume or has_begun(out))
+        begin(out)
         started = time.perf_counter()
         try:
             with joined(pick_device(veil.device)):

@@ -27,14 +27,13 @@ def save_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
     """Write the state of a training.
 
     Args:
-        training: The training.
+        training: The training, whose losses are recorded up to its present round.
         path: The file.
         fingerprint: A digest of the configuration, the graph and the split.
     """
     tensors = {f"now/{k}": v for k, v in training.state().items()}
     tensors |= {f"best/{k}": v for k, v in training.best.items()}
     tensors |= {f"optimizer/{p.name}/{k}": v for p in training.method.players for k, v in _optimizer_state(p).items()}
-    training.record_losses()
     for run, record in enumerate(training.records):
         rows = [list(past.row().values()) for past in record.history]
         tensors[f"history/{run}"] = torch.tensor(rows, dtype=torch.float64)
@@ -44,11 +43,19 @@ def save_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
     write_tensors(path, tensors, {"fingerprint": fingerprint, "sha256": _digest(tensors, fingerprint)})
 
 
-def load_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
-    """Restore a training from its checkpoint; if the checkpoint is damaged, the training starts over."""
-    tensors = _read(path, fingerprint)
+def load_checkpoint(training: Training, path: Path, fingerprint: str, copy: Path | None = None) -> None:
+    """Restore a training from its checkpoint; if the checkpoint is damaged, the training starts over.
+
+    Args:
+        training: The training.
+        path: The file, which messages name.
+        fingerprint: A digest of the configuration, the graph and the split.
+        copy: A copy of the file, to be read in its place.
+    """
+    tensors = _read(path, fingerprint, copy or path)
     if tensors is None:
-        log.warning("%s is damaged: the run starts over.", path)
+        if training.method.streams.processes.is_first:
+            log.warning("%s is damaged: the run starts over.", path)
         return
     training.load_state({k.removeprefix("now/"): v for k, v in tensors.items() if k.startswith("now/")})
     device = next(iter(training.best.values())).device
@@ -62,10 +69,10 @@ def load_checkpoint(training: Training, path: Path, fingerprint: str) -> None:
         training.records.append(Record(history, int(best_round), best_score, bool(finished)))
 
 
-def _read(path: Path, fingerprint: str) -> dict[str, Tensor] | None:
+def _read(path: Path, fingerprint: str, copy: Path) -> dict[str, Tensor] | None:
     """The tensors of a checkpoint, or None if it is damaged."""
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(copy, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
     except SafetensorError:

@@ -128,9 +128,13 @@ def adjacency(graph: Data, splits: Sequence[Split], device: torch.device) -> Adj
 
 
 def pick_device(name: str) -> torch.device:
-    """Return the device called `name`; "auto" is CUDA if available, else the CPU."""
+    """Return the device called `name`, with its number; "auto" is the present GPU if there is one, else the CPU.
+
+    Without a number, a device would be GPU 0 in other threads.
+    """
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        available = torch.cuda.is_available()
+        return torch.device("cuda", torch.cuda.current_device()) if available else torch.device("cpu")
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:

@@ -37,7 +37,7 @@ from graphveil.models.student import Student
 from graphveil.progress import show_rounds
 from graphveil.target import LINKS
 from graphveil.training.distil import student_logits
-from graphveil.training.graphs import features_of, graph_of
+from graphveil.training.graphs import features_of, graph_of, in_batches
 from graphveil.training.history import Round
 from graphveil.training.inputs import pick_device, repeatable
 from graphveil.training.loop import Training
@@ -243,13 +243,20 @@ class Veil(Params):
         self.modules_["book"] = CodeBook.of(book.merged, book.rows, book.signs, nodes, numbers)
         return int((~new).sum())
 
-    def unprotected(self) -> "Veil":
-        """A veil with the same encoder that only keeps the utility: continuous embeddings, nothing hidden."""
+    def unprotected(self, graph: Data | None = None) -> "Veil":
+        """A veil with the same encoder that only keeps the utility: continuous embeddings, nothing hidden.
+
+        Args:
+            graph: the graph to fit it on, on which a batch size may be too large for mini-batches; None if it is not.
+        """
         recipe = self.recipe
         if self.objective == CODES:
             recipe = default_recipe(self.utility, self.encoder, "club")
-            if self.recipe.batch_size is not None:
-                recipe = recipe.by_batches(self.recipe.batch_size).but(fanout=self.recipe.fanout)
+            size = self.recipe.batch_size
+            if size is not None:
+                by_batches = graph is None or in_batches(self.recipe, graph)
+                recipe = recipe.by_batches(size) if by_batches else recipe.but(batch_size=size)
+                recipe = recipe.but(fanout=self.recipe.fanout)
         return Veil(
             self.utility,
             self.secrets,

@@ -13,15 +13,16 @@ import hashlib
 import json
 import logging
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import safetensors.torch
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphveil import kernels
@@ -137,8 +138,11 @@ class Fitting:
             tradeoff=torch.tensor([veil.tradeoff for veil in veils], dtype=torch.float64, device=device).squeeze(),
         )
         check_encoder(first, modules["encoder"], problem, graph.x.size(0))
+        processes = problem.graph.processes
+        if processes.size > 1:  # before they exchange anything else
+            _check_same(_fingerprint(self._given, _state_of(modules)), processes)
         seeds, steps = [veil.seed for veil in veils], first.recipe.rounds * first.recipe.inner_steps
-        streams = Streams(seeds, steps, device, problem.graph.processes)
+        streams = Streams(seeds, steps, device, processes)
         with self._conditions():  # it may train a predictor of unknown classes
             return Training(build_method(first, problem, modules, streams), first.recipe)
 
@@ -186,21 +190,29 @@ class Fitting:
 
     def _with_checkpoints(self, file: Path, on_round: Callable[[Training], None] | None) -> Callable[[Training], None]:
         """Continue from `file` if it exists, and save to it from now on."""
-        (veil,), (split,) = self.veils, self.splits
-        fingerprint = _fingerprint(veil, self.graph, split, self.training)
+        fingerprint = _fingerprint(self._given, self.training.best)
         processes = self.training.method.streams.processes
-        _check_same(fingerprint, processes)
         with _file_of_first(file, processes) as saved:
             if saved.exists():
-                load_checkpoint(self.training, saved, fingerprint)
+                load_checkpoint(self.training, file, fingerprint, copy=saved)
 
         def after_round(training: Training) -> None:
-            if training.round % CHECKPOINT_EVERY == 0 and processes.is_first:
-                save_checkpoint(training, file, fingerprint)
+            if training.round % CHECKPOINT_EVERY == 0:
+                training.record_losses()  # which notices divergence: in every process, or the others would wait
+                if processes.is_first:
+                    save_checkpoint(training, file, fingerprint)
             if on_round is not None:
                 on_round(training)
 
         return after_round
+
+    @cached_property
+    def _given(self) -> str:
+        """A digest of what decides the result of a single veil, besides its initial weights."""
+        (veil,), (split,) = self.veils, self.splits
+        made_by = [ALGORITHM, [column.name for column in fields(Round)], kernels.usable(torch.zeros(1))]
+        given = [made_by, veil.config(), digest(self.graph), split.digest()]
+        return hashlib.sha256(json.dumps(given, sort_keys=True, default=str).encode()).hexdigest()
 
     def _runs_of(self, number: int) -> range:
         """The runs of a veil: one, or one for each of its teachers."""
@@ -270,11 +282,13 @@ def _runs(veil: "Veil", graph: Data) -> list["Veil"]:
     return [veil, *others]
 
 
-def _fingerprint(veil: "Veil", graph: Data, split: Split, training: Training) -> str:
+def _state_of(modules: Mapping[str, nn.Module]) -> dict[str, Tensor]:
+    return {f"{part}.{name}": value for part, own in modules.items() for name, value in own.state_dict().items()}
+
+
+def _fingerprint(given: str, initial: dict[str, Tensor]) -> str:
     """A digest of all that decides the result; it covers the initial weights, since custom modules have no config."""
-    made_by = [ALGORITHM, [column.name for column in fields(Round)], kernels.usable(torch.zeros(1))]
-    text = json.dumps([made_by, veil.config(), digest(graph), split.digest()], sort_keys=True, default=str)
-    return hashlib.sha256(text.encode() + safetensors.torch.save(training.best)).hexdigest()
+    return hashlib.sha256(given.encode() + safetensors.torch.save(initial)).hexdigest()
 
 
 def _check_same(fingerprint: str, processes: Processes) -> None:
