@@ -20,7 +20,8 @@ def exit_while_importing(sentence: str) -> None:
     """Make Ctrl-C print `sentence` and exit while a module is being imported, and raise KeyboardInterrupt otherwise.
 
     Libraries treat an interrupted import as a missing package and fail later, elsewhere. Exiting at once leaves no more
-    behind than a kill does, and a kill loses nothing.
+    behind than a kill does, and a kill loses nothing. The program ends after a Ctrl-C, so an error in a thread of a
+    library that loses its workers is not printed.
     """
 
     def handle(_: int, frame: FrameType | None) -> None:
@@ -28,6 +29,7 @@ def exit_while_importing(sentence: str) -> None:
             if frame.f_code.co_filename == IMPORTING:
                 _exit(sentence)
             frame = frame.f_back
+        threading.excepthook = lambda _: None
         raise KeyboardInterrupt
 
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # a shell ignores it for background jobs

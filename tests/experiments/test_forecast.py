@@ -18,8 +18,8 @@ def test_a_forecast_is_seldom_exceeded_by_chance_and_is_not_far_above_it() -> No
         certificate = float(class_table(codes, y, 10, 2).max(axis=1).sum() / len(y))
         seen = np.where(np.arange(2000) < 1000, y, UNKNOWN)
         excess.append(certificate - forecast(codes, seen, chance, seed))
-    assert sum(value > 0 for value in excess) <= 15, "nominally 6 of 60"
-    assert -0.012 < np.mean(excess) < 0
+    assert sum(value > 0 for value in excess) <= 6, "nominally 2 of 60"
+    assert -0.017 < np.mean(excess) < 0
 
 
 def test_a_forecast_with_the_chance_level_of_the_known_nodes_alone_is_often_exceeded() -> None:
@@ -47,8 +47,8 @@ def test_noise_of_the_known_classes_is_not_repeated_but_a_leak_is() -> None:
             chance = float(table.sum(axis=0).max() / 1000)
             certificate = float(table.max(axis=1).sum() / 1000)
             values.append(forecast(codes, np.where(np.arange(1000) < 500, y, UNKNOWN), chance, seed) - certificate)
-    assert 0 < np.mean(above[0.0]) < 0.02, "a prior of 30 nodes is 0.033 above"
-    assert -0.005 < np.mean(above[0.2]) < 0.03, "with 30 nodes it is 0.011 below"
+    assert 0 < np.mean(above[0.0]) < 0.03, "a prior of 30 nodes is 0.040 above"
+    assert 0 < np.mean(above[0.2]) < 0.03, "with 30 nodes it is 0.003 below"
 
 
 def test_a_code_for_all_nodes_reveals_nothing() -> None:

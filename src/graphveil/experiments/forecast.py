@@ -12,16 +12,16 @@ from graphveil.codes import class_table
 from graphveil.data import UNKNOWN
 
 SAMPLES = 200
-QUANTILE = 0.9
-"""The quantile of the samples that is taken."""
+QUANTILE = 0.97
+"""The quantile of the samples that is taken: `tune` chooses among about ten candidates, and favours low forecasts."""
 PRIOR_NODES = np.geomspace(1, 10_000, 25)
 """How many nodes of a code the prior counts as. Their posterior follows from the known classes: if the shares of the
 codes differ by no more than chance, the prior counts much, and the noise of the known classes is not repeated in the
 others.
 
 For 12 candidates on three generated graphs of 600 and 1,000 nodes (8 codes on average, half of the classes unknown),
-the forecast was 1.4 points above the certificate on average, and never below it. With 30 nodes, it was 2.5 points
-above.
+the forecast was 2.0 points above the certificate on average, and never below it. Always with 30 nodes, even the 90 %
+quantile was 2.5 points above.
 """
 
 
