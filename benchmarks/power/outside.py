@@ -131,7 +131,7 @@ def _lightgbm(seed: int) -> Iterator[Any]:
 
 
 def _catboost(seed: int) -> Iterator[Any]:
-    from catboost import CatBoostClassifier  # type: ignore[import-not-found]  # noqa: PLC0415 - as above
+    from catboost import CatBoostClassifier  # noqa: PLC0415 - as above
 
     random = np.random.default_rng(seed)
     while True:
