@@ -161,6 +161,17 @@ def hold_lock(file: Path, seconds: float, busy: str, disposable: Collection[str]
 
 
 @contextmanager
+def try_lock(file: Path) -> Iterator[bool]:
+    """Lock a file without waiting until the end of the block; yields whether this process holds the lock."""
+    lock = _locked(file)
+    try:
+        yield lock is not None
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+@contextmanager
 def report_write_errors(path: Path) -> Iterator[None]:
     """Turn errors of the file system into a `GraphveilError` that names the path."""
     try:

@@ -12,15 +12,13 @@ import secrets
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from graphveil.auditing.certify import NODES_PER_CODE
 from graphveil.errors import GraphveilError, unknown
-from graphveil.files import create_folder, report_write_errors, sha256, write_text
+from graphveil.files import create_folder, report_write_errors, sha256, try_lock, write_text
 from graphveil.release.card import card
 from graphveil.release.earlier_releases import Joint
 from graphveil.release.evidence import Audited, Evidence, Limits, gather
@@ -187,9 +185,8 @@ def _in_place_at_the_end(out: Path) -> Iterator[Path]:
                 _remove_if_left(left)
         folder = out.with_name(f"{start}{secrets.token_hex(8)}.unfinished")
         folder.mkdir()
-        lock = FileLock(folder / LOCK)
         try:
-            with lock.acquire(timeout=0):
+            with try_lock(folder / LOCK):
                 yield folder
                 (folder / LOCK).unlink()
                 folder.rename(out)  # fails if somebody else has written into `out` meanwhile
@@ -199,11 +196,9 @@ def _in_place_at_the_end(out: Path) -> Iterator[Path]:
 
 
 def _remove_if_left(folder: Path) -> None:
-    try:
-        with FileLock(folder / LOCK).acquire(timeout=0):
+    with suppress(OSError), try_lock(folder / LOCK) as is_left:
+        if is_left:
             shutil.rmtree(folder, ignore_errors=True)
-    except (Timeout, OSError):
-        return
 
 
 def _files(folder: Path) -> list[str]:
