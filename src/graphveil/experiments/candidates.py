@@ -1,6 +1,6 @@
 """One candidate of `tune`: a run in a folder of its own, and what it keeps and leaks outside the test part."""
 
-import socket
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -266,7 +266,7 @@ def opened(task: Task) -> tuple[Data, Split]:
     graph, search = open_graph(task.graph, task.search.reading), task.search
     if task.graph_digest not in (None, digest(graph)):
         raise GraphveilError(
-            f"{task.graph} on the machine {socket.gethostname()} is another graph than when the search was started: put"
+            f"{task.graph} on the machine {platform.node()} is another graph than when the search was started: put"
             " the same files on all machines, and start a new search in another folder if they have changed."
         )
     check_targets(graph, task.utility, task.secrets)
