@@ -105,7 +105,7 @@ def test_the_cache_of_a_full_audit_depends_on_secret_split_and_seed(
 
     monkeypatch.setattr(panel, "AnswerCache", Noting)
     monkeypatch.setattr(panel, "resolve_panel", few)
-    monkeypatch.setattr(panel, "holding_more", lambda *_: [])
+    monkeypatch.setattr(panel, "holding_features", lambda *_: [])
     z, other = np.random.default_rng(0).normal(size=(150, 3)), gv.Split.proportional(small, 3)
     for split, name, seed in (
         (small_split, "secret", 0),

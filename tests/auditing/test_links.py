@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Data
 
 import graphveil as gv
-from graphveil.auditing import controls, links
+from graphveil.auditing import links, panel
 from graphveil.auditing.secret import link_secret
 from tests.auditing.made import attack_with, communities, find, noise
 
@@ -64,7 +64,7 @@ def test_a_secret_in_the_distance_of_pairs_is_found(
     monkeypatch.setattr(links, "panel", lambda _: trees)
     monkeypatch.setattr(links, "on_encoders", lambda: trees)
     monkeypatch.setattr(links, "with_features", lambda: beside_features)
-    monkeypatch.setattr(controls, "known_link_tasks", lambda *_: [])
+    monkeypatch.setattr(panel, "known_link_tasks", lambda *_: [])
     audit = gv.audit(z, graph, split, "links")
     assert audit.strongest.headline.value > 0.95
     assert audit.excess_with_features is not None

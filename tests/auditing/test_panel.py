@@ -1,5 +1,7 @@
 """Panels: attacks of the caller, and input that is refused."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,8 +10,12 @@ from sklearn.naive_bayes import GaussianNB
 from torch_geometric.data import Data
 
 import graphveil as gv
-from graphveil.auditing import Answers, links, nodes
-from graphveil.auditing.secret import link_secret
+from graphveil.auditing import Answers, Context, Effort, links, nodes
+from graphveil.auditing.attacks import CLASSES_AND_FEATURES
+from graphveil.auditing.finding import ENSEMBLE
+from graphveil.auditing.panel import early_attacks
+from graphveil.auditing.secret import Secret, link_secret
+from graphveil.auditing.tasks import Task
 from graphveil.errors import GraphveilError
 from tests.auditing.made import communities, noise
 
@@ -53,6 +59,47 @@ def test_an_attack_of_the_caller_need_not_answer_matched_pairs(town: Data, town_
     assert "class_matched_auc" not in audit.to_dict()["attacks"][0]["metrics"]
     with pytest.raises(GraphveilError, match=f"attack 'own' returned float64 of shape .3,. as test: expected.*{count}"):
         gv.audit(noise(1), town, town_split, "links", attacks=[Own(3)])
+
+
+@pytest.mark.parametrize("secret", ["coin", "links"])
+def test_attacks_that_ran_early_are_not_run_again(
+    secret: str, town: Data, town_split: gv.Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    z, ran = communities(town), list[str]()
+    expected = gv.audit(z, town, town_split, secret, "quick").to_dict()
+    run = Task._attack
+
+    def attack(task: Task, secret: Secret, seed: int) -> Answers:
+        ran.append(task.title)
+        return run(task, secret, seed)
+
+    monkeypatch.setattr(Task, "_attack", attack)
+    effort = Effort(unfinished=tmp_path)
+    for early in early_attacks(z, town, town_split, secret, "quick", 0, Context(), effort):
+        early()
+    assert sorted(ran) == sorted(found["attack"] for found in expected["attacks"] if found["attack"] != ENSEMBLE)
+    ran.clear()
+    audit = gv.audit(z, town, town_split, secret, "quick", effort=effort).to_dict()
+    assert ran == []
+    for record in (audit, expected):
+        for found in record["attacks"]:
+            found["seconds"] = 0
+    assert audit == expected
+    in_time = replace(effort, time_budget=100.0)
+    assert early_attacks(z, town, town_split, secret, "quick", 0, Context(), in_time) == [], "it may skip attacks"
+
+
+def test_early_attacks_are_all_but_those_on_known_links_and_on_encoders(
+    town: Data, town_split: gv.Split, tmp_path: Path
+) -> None:
+    z, effort = communities(town), Effort(unfinished=tmp_path)
+    early = early_attacks(z, town, town_split, "links", None, 0, Context(), effort)
+    tasks: list[Task] = [one.func.__self__ for one in early]  # type: ignore[attr-defined]
+    assert {task.subject for task in tasks} == {"embeddings", "raw features", CLASSES_AND_FEATURES}
+    assert not any("known links" in task.attack.needs for task in tasks)
+    assert any("features" in task.attack.needs for task in tasks)
+    costs = [task.attack.cost for task in tasks]
+    assert costs == sorted(costs, reverse=True), "the longest first, so that all processes end at the same time"
 
 
 def test_panels_are_in_order_of_cost(town: Data, town_split: gv.Split) -> None:

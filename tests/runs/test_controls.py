@@ -1,6 +1,10 @@
 """Controls by encoders are made once, and stand in the table of the audit."""
 
+from functools import partial
 from pathlib import Path
+
+import pytest
+import torch
 
 import graphveil as gv
 from graphveil.auditing import Effort
@@ -9,8 +13,9 @@ from graphveil.runs.controls import REFITTED, encoder_controls
 from graphveil.runs.folder import CONTROLS, RunFolder
 
 
-def test_the_controls_are_made_once(run: Path) -> None:
+def test_the_controls_are_made_once(run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     graph = gv.load("synthetic")
+    assert graph.x.layout == torch.sparse_csr
     split = gv.Split.paper(graph, 3)
     made = encoder_controls(RunFolder(run), graph, split)
     controls, notes = made.embeddings, made.notes
@@ -26,7 +31,11 @@ def test_the_controls_are_made_once(run: Path) -> None:
     assert (run / CONTROLS).stat().st_mtime_ns == before
     assert again["untrained encoder"].equal(controls["untrained encoder"])
     (run / CONTROLS).write_bytes(b"torn")
-    once_more = encoder_controls(RunFolder(run), graph, split, jobs=2)
+    meanwhile = [partial((tmp_path / name).write_text, "called") for name in ("one", "two", "three")]
+    capfd.readouterr()
+    once_more = encoder_controls(RunFolder(run), graph, split, jobs=2, meanwhile=lambda: meanwhile)
+    assert all((tmp_path / name).exists() for name in ("one", "two", "three")), "called beside the training"
+    assert "Warning" not in capfd.readouterr().err
     assert once_more.embeddings.keys() == controls.keys()
     assert all(z.equal(controls[name]) for name, z in once_more.embeddings.items()), "trained side by side"
     assert once_more.utility == made.utility

@@ -95,18 +95,17 @@ def with_features(secret: Secret, z_columns: int) -> list[Attack]:
     return links.with_features() if isinstance(secret, LinkSecret) else nodes.with_features(z_columns)
 
 
-def holding_more(z: Rows, features: Rows, secret: Secret, seed: int) -> list[Task]:
-    """The attackers who hold the features or the known links beside z, and their controls.
+def holding_features(z: Rows, features: Rows, secret: Secret) -> list[Task]:
+    """The attackers who hold the features beside z, and their control.
 
     Args:
         z: embeddings, (num_nodes, channels).
         features: (num_nodes, columns), scaled.
         secret: the secret that is attacked.
-        seed: the seed of the graph of the known links.
     """
     both = np.concatenate([scaled(z), features], axis=1)
     tasks = [Task("embeddings", attack, both) for attack in with_features(secret, z.shape[1])]
-    return [*tasks, *classes_and_features(secret, features), *known_link_tasks(secret, z, seed)]
+    return tasks + classes_and_features(secret, features)
 
 
 def classes_and_features(secret: Secret, features: Rows) -> list[Task]:

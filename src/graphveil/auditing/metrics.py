@@ -14,8 +14,8 @@ Pairs are not independent, because a hub is an end of many. An interval that ign
 leaks in noise more often than stated.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from graphveil.formats import Interval
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Counts = NDArray[np.uint8]
+Statistic = Callable[[Array, Array], Array]
+"""From the true and the false positives at each threshold, (resamples, thresholds), to one value for each resample."""
 
 TAIL = 0.025
 """Error of a 95 % interval on either side."""
@@ -211,11 +214,11 @@ def precision_and_rates(score: Array, y: Integers, pairs: Integers) -> dict[str,
     influence = placements(score, y)[1]
     alone = _variance(influence, None)
     widen = np.sqrt(_variance(influence, pairs) / alone) if alone else 1.0
-    metrics = {"average_precision": _bootstrap(_average_precision, score, y, float(widen))}
+    statistics: dict[str, Statistic] = {"average_precision": _average_precision}
     for name, rate in (("tpr_at_1_percent_fpr", 0.01), ("tpr_at_0.1_percent_fpr", 0.001)):
         if (y == 0).sum() * rate >= 1:
-            metrics[name] = _bootstrap(partial(_tpr, rate=rate), score, y, float(widen))
-    return metrics
+            statistics[name] = partial(_tpr, rate=rate)
+    return _bootstrap(statistics, score, y, float(widen))
 
 
 def placements(score: Array, y: Integers) -> tuple[float, Array]:
@@ -257,12 +260,11 @@ def _joint_errors(influences: Array, pairs: Integers | None) -> tuple[Array, Arr
     return np.sqrt(variance), covariance / np.outer(own, own)
 
 
-def _bootstrap(statistic: Callable[[Array, Array], Array], score: Array, y: Integers, widen: float) -> Interval:
-    """Resample links among links and non-links among non-links.
+def _bootstrap(statistics: Mapping[str, Statistic], score: Array, y: Integers, widen: float) -> dict[str, Interval]:
+    """Resample links among links and non-links among non-links; the same resamples for all statistics and attacks.
 
     Args:
-        statistic: a function from the true and the false positives at each threshold, (resamples, thresholds), to one
-            value for each resample.
+        statistics: the statistics by name.
         score: the score of each pair, (n,).
         y: 1 for links and 0 for non-links, (n,).
         widen: the factor by which shared nodes widen the interval.
@@ -270,25 +272,42 @@ def _bootstrap(statistic: Callable[[Array, Array], Array], score: Array, y: Inte
     order = np.argsort(-score, kind="stable")
     last_of_ties = np.append(np.diff(score[order]) != 0, True)
     links = y[order] == 1
-    random = np.random.default_rng(0)
+    kinds = (links, ~links)
 
-    def value(weights: Array) -> Array:
-        true_positives = np.cumsum(np.where(links, weights, 0.0), axis=1)[:, last_of_ties]
-        false_positives = np.cumsum(np.where(links, 0.0, weights), axis=1)[:, last_of_ties]
-        return statistic(true_positives, false_positives)
+    def values(counts: tuple[Counts, Counts]) -> list[Array]:
+        """Each statistic for each resample, from how often a resample has each link and each non-link."""
+        positives = []
+        for kind, times in zip(kinds, counts, strict=True):
+            weights = np.zeros((len(times), len(score)))
+            weights[:, kind] = times
+            positives.append(np.cumsum(weights, axis=1, out=weights)[:, last_of_ties])
+        return [statistic(*positives) for statistic in statistics.values()]
 
-    resampled = []
-    block = max(1, 2_000_000 // len(score))  # fits into the processor's cache
-    for start in range(0, RESAMPLES, block):
-        weights = np.empty((min(block, RESAMPLES - start), len(score)))
-        for kind in (links, ~links):
-            count = int(kind.sum())
-            weights[:, kind] = random.multinomial(count, np.full(count, 1 / count), size=len(weights))
-        resampled.append(value(weights))
-    centre = float(value(np.ones((1, len(score))))[0])
-    low, high = np.quantile(np.concatenate(resampled), [0.025, 0.975])
-    below, above = max(centre - float(low), 0.0), max(float(high) - centre, 0.0)
-    return Interval(centre, (max(0.0, centre - widen * below), min(1.0, centre + widen * above)))
+    counts = [int(kind.sum()) for kind in kinds]
+    resampled = [values(block) for block in _resamples(*counts)]
+    itself = values((np.ones((1, counts[0]), dtype=np.uint8), np.ones((1, counts[1]), dtype=np.uint8)))
+    intervals = {}
+    for name, centre, *parts in zip(statistics, itself, *resampled, strict=True):
+        value = float(centre[0])
+        low, high = np.quantile(np.concatenate(parts), [0.025, 0.975])
+        below, above = max(value - float(low), 0.0), max(float(high) - value, 0.0)
+        intervals[name] = Interval(value, (max(0.0, value - widen * below), min(1.0, value + widen * above)))
+    return intervals
+
+
+@lru_cache(maxsize=1)
+def _resamples(links: int, nonlinks: int) -> list[tuple[Counts, Counts]]:
+    """How often each of `RESAMPLES` resamples has each link and each non-link, in blocks of resamples.
+
+    All attacks on one secret are resampled alike, so the draws, which take longer than the statistics, are kept.
+    """
+    random, blocks = np.random.default_rng(0), list[tuple[Counts, Counts]]()
+    size = max(1, 2_000_000 // (links + nonlinks))  # fits into the processor's cache
+    for start in range(0, RESAMPLES, size):
+        shape = min(size, RESAMPLES - start)
+        of_links, of_nonlinks = (random.multinomial(n, np.full(n, 1 / n), size=shape) for n in (links, nonlinks))
+        blocks.append((of_links.astype(np.uint8), of_nonlinks.astype(np.uint8)))
+    return blocks
 
 
 def _average_precision(true: Array, false: Array) -> Array:

@@ -1,6 +1,7 @@
 """`audit`: run a panel of attacks on embeddings and on controls."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from graphveil.auditing.attacks import UNPROTECTED, WITH_FEATURES, Attack, scale
 from graphveil.auditing.cache import AnswerCache
 from graphveil.auditing.certify import codes_certificate, is_discrete, limits_on_test, row_codes
 from graphveil.auditing.context import Context
-from graphveil.auditing.controls import control_rows, holding_more, with_features
+from graphveil.auditing.controls import control_rows, holding_features, known_link_tasks, with_features
 from graphveil.auditing.embeddings import check_embeddings, exact, rows_digest, shape_flags
 from graphveil.auditing.finding import Finding, ensemble
 from graphveil.auditing.groups import check_columns, partitions
@@ -74,19 +75,15 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is give
     split.check_links(graph)
     rows = check_embeddings(z, graph.x.size(0))
     codes = row_codes(z)
-    context = context or Context()
-    attacked = resolve_secret(secret, graph, split, seed, context)
-    if attacks == "quick" and isinstance(attacked, NodeSecret):
-        attacked = attacked.quick()
-    full = attacks is None or attacks == "full"
+    context, effort = context or Context(), effort or Effort()
+    attacked = _attacked(secret, graph, split, attacks, seed, context)
     others = control_rows(graph, controls or {}, seed, quick=attacks == "quick")
-    tasks = on_embeddings(z, attacked, attacks)
-    if full:
-        tasks += holding_more(rows, scaled(others["raw features"]), attacked, seed)
+    tasks = _without_known_links(z, attacked, attacks, others.get("raw features"))
+    if _is_full(attacks):
+        tasks += known_link_tasks(attacked, rows, seed)
     tasks += _on_controls(others, attacked, attacks)
-    effort = effort or Effort()
-    about = f"{digest(graph)}/{split.digest()}/{secret}/{_matched_by(context)}/{seed}"
-    findings, dropped = run(tasks, attacked, seed, effort, _cache(effort, about, attacks))
+    cache = _cache(effort, graph, split, secret, attacks, seed, context)
+    findings, dropped = run(tasks, attacked, seed, effort, cache)
     by_subject: dict[str, list[Finding]] = {}
     for finding in findings:
         by_subject.setdefault(finding.subject, []).append(finding)
@@ -114,6 +111,38 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is give
     )
 
 
+def early_attacks(
+    z: Any,
+    graph: Data,
+    split: Split,
+    secret: str,
+    attacks: str | None,
+    seed: int,
+    context: Context,
+    effort: Effort,
+) -> list[partial[None]]:
+    """The attacks of `audit` that need no encoder as a control, as functions that keep their answers for `audit`.
+
+    They can run while these encoders train. There are none with a time budget, which may skip attacks, and without a
+    folder for answers. Attacks on known links, which take a few seconds to prepare, are left to `audit`.
+
+    Args:
+        z, graph, split, secret, attacks, seed, context, effort: as in `audit`.
+
+    Returns:
+        One function for each attack, the costliest first.
+    """
+    cache = _cache(effort, graph, split, secret, attacks, seed, context)
+    if cache is None or cache.subjects is not None or effort.time_budget is not None:
+        return []
+    attacked = _attacked(secret, graph, split, attacks, seed, context)
+    others = control_rows(graph, {}, seed, quick=attacks == "quick")
+    tasks = _without_known_links(z, attacked, attacks, others.get("raw features"))
+    tasks += _on_controls(others, attacked, attacks)
+    tasks.sort(key=lambda task: task.attack.cost, reverse=True)
+    return [partial(task.keep, attacked, seed, cache) for task in tasks]
+
+
 def resolve_secret(name: str, graph: Data, split: Split, seed: int, context: Context) -> Secret:
     """Take the known secrets and the queries of a secret from the split.
 
@@ -129,10 +158,31 @@ def resolve_secret(name: str, graph: Data, split: Split, seed: int, context: Con
     return link_secret(graph, split, seed, _matched_by(context))
 
 
-def _cache(effort: Effort, about: str, attacks: str | Sequence[Any] | None) -> AnswerCache | None:
+def _attacked(
+    name: str, graph: Data, split: Split, attacks: str | Sequence[Any] | None, seed: int, context: Context
+) -> Secret:
+    """The secret as the panel attacks it."""
+    secret = resolve_secret(name, graph, split, seed, context)
+    return secret.quick() if attacks == "quick" and isinstance(secret, NodeSecret) else secret
+
+
+def _is_full(attacks: str | Sequence[Any] | None) -> bool:
+    return attacks is None or attacks == "full"
+
+
+def _cache(
+    effort: Effort,
+    graph: Data,
+    split: Split,
+    secret: str,
+    attacks: str | Sequence[Any] | None,
+    seed: int,
+    context: Context,
+) -> AnswerCache | None:
     """The cache of an audit; None for attacks of the caller, whose names do not identify them."""
     if attacks not in (None, "full", "quick"):
         return None
+    about = f"{digest(graph)}/{split.digest()}/{secret}/{_matched_by(context)}/{seed}"
     if effort.unfinished is not None:
         return AnswerCache(effort.unfinished, f"{about}/{attacks or 'full'}", subjects=None)
     return None if effort.cache is None or attacks == "quick" else AnswerCache(effort.cache, about)
@@ -178,6 +228,16 @@ def resolve_panel(attacks: str | Sequence[Any] | None, secret: Secret) -> list[A
     return panel
 
 
+def _without_known_links(
+    z: Any, secret: Secret, attacks: str | Sequence[Any] | None, features: Rows | None
+) -> list[Task]:
+    """The attackers who hold z, and in the full panel those who hold z and the features."""
+    tasks = on_embeddings(z, secret, attacks)
+    if features is not None and _is_full(attacks):
+        tasks += holding_features(check_embeddings(z, secret.num_nodes), scaled(features), secret)
+    return tasks
+
+
 def on_embeddings(z: Any, secret: Secret, attacks: str | Sequence[Any] | None = None) -> list[Task]:
     """The attacks of the panel on z; some attackers also know the public graph.
 
@@ -204,7 +264,7 @@ def _on_controls(others: Mapping[str, Rows], secret: Secret, attacks: str | Sequ
     panel, tasks = resolve_panel(attacks, secret), list[Task]()
     on_encoders = [attack for attack in panel if "graph" not in attack.needs]
     on_features = on_encoders
-    if attacks is None or attacks == "full":
+    if _is_full(attacks):
         on_encoders = links.on_encoders() if isinstance(secret, LinkSecret) else nodes.on_encoders()
         beside_z = [attack.name for attack in with_features(secret, 0)]  # only their names are needed
         on_features = [attack for attack in on_encoders if f"{attack.name}{WITH_FEATURES}" in beside_z]

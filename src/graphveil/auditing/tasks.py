@@ -86,6 +86,10 @@ class Task:
                 cache.write(self.subject, self.attack, self.rows, found)
         return Finding(self.subject, self.attack.name, self.attack.needs, secret, found.answers, found.seconds)
 
+    def keep(self, secret: Secret, seed: int, cache: AnswerCache) -> None:
+        """Run the attack unless its answers are in the cache, and keep them there."""
+        self(secret, seed, cache)
+
     def cached(self, secret: Secret, cache: AnswerCache | None) -> CachedAnswers | None:
         """The answers of the attack in the cache; None if it has none."""
         return None if cache is None else cache.read(self.subject, self.attack, self.rows, self._folded(secret))

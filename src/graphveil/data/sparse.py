@@ -1,9 +1,14 @@
 """Sparse feature matrices as torch CSR tensors, which are never built as dense ones."""
 
+import copy
 import warnings
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
+
+CsrParts = tuple[Tensor, Tensor, Tensor, tuple[int, int]]
+"""The arguments of `csr`."""
 
 
 def csr(crow: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
@@ -30,3 +35,29 @@ def csr_from_rows(words: Tensor, num_columns: int) -> Tensor:
     codes = torch.unique(row * num_columns + words.flatten())
     crow = torch.searchsorted(codes, torch.arange(num_rows + 1) * num_columns)
     return csr(crow, codes % num_columns, torch.ones(codes.numel()), (num_rows, num_columns))
+
+
+def split_features(graph: Data) -> tuple[Data, CsrParts | None]:
+    """Take sparse features out of a graph on its way to another process, where unpickling them prints a warning.
+
+    Args:
+        graph: a graph; it is not changed.
+
+    Returns:
+        A graph without sparse features, and the parts of the features; None if they are dense.
+    """
+    x = graph.x
+    if x.layout != torch.sparse_csr:
+        return graph, None
+    without = copy.copy(graph)
+    without.x = None
+    return without, (x.crow_indices(), x.col_indices(), x.values(), tuple(x.shape))
+
+
+def join_features(graph: Data, parts: CsrParts | None) -> Data:
+    """The inverse of `split_features`."""
+    if parts is None:
+        return graph
+    joined = copy.copy(graph)
+    joined.x = csr(*parts)
+    return joined

@@ -4,13 +4,14 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from torch_geometric.data import Data
 
 from graphveil.auditing import Audit, Context, Effort, Utility, audit, read_embeddings
-from graphveil.auditing.panel import resolve_panel, resolve_secret
+from graphveil.auditing.panel import early_attacks, resolve_panel, resolve_secret
 from graphveil.auditing.result import answers_beside
 from graphveil.data import UNKNOWN, Split, node_classes
 from graphveil.data.origin import node_ids
@@ -77,7 +78,15 @@ def audit_run(
         if controls and attacks != "quick":
             if effort.on_attack is not None:
                 effort.on_attack("training encoders as controls", 0, 1)
-            others = encoder_controls(folder, trained_on, split, features, effort.jobs)
+
+            def attack_meanwhile() -> list[partial[None]]:
+                return [
+                    attack
+                    for name, context in contexts.items()
+                    for attack in early_attacks(z, graph, split, name, attacks, config.seed, context, effort)
+                ]
+
+            others = encoder_controls(folder, trained_on, split, features, effort.jobs, attack_meanwhile)
         of_others = {without_feature(name): name for name in contexts}
         for name, context in contexts.items():
             own = {title: rows for title, rows in others.embeddings.items() if of_others.get(title, name) == name}

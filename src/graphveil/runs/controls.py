@@ -4,7 +4,7 @@ They are kept in the run's folder, so that a second audit does not train them ag
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -16,6 +16,7 @@ from graphveil.auditing.attacks import UNPROTECTED
 from graphveil.data import Split, check_targets
 from graphveil.data.origin import origin_of
 from graphveil.data.readers.features import sources_of
+from graphveil.data.sparse import CsrParts, join_features, split_features
 from graphveil.errors import GraphveilError
 from graphveil.interrupts import block_interrupts
 from graphveil.randomness import stream
@@ -46,7 +47,12 @@ class Controls:
 
 
 def encoder_controls(
-    folder: RunFolder, graph: Data, split: Split, features: Sequence[str] = (), jobs: int = 1
+    folder: RunFolder,
+    graph: Data,
+    split: Split,
+    features: Sequence[str] = (),
+    jobs: int = 1,
+    meanwhile: Callable[[], Sequence[Callable[[], object]]] = tuple,
 ) -> Controls:
     """Train the controls of a run, or read those that an earlier audit has kept.
 
@@ -61,6 +67,7 @@ def encoder_controls(
         split: the split of that graph.
         features: the secrets that are among the features.
         jobs: how many encoders to train at once.
+        meanwhile: returns functions to call in the processes that have no encoder left to train.
     """
     try:
         veil = folder.veil()
@@ -82,20 +89,24 @@ def encoder_controls(
         todo[without_feature(name)] = (veil.unprotected(without), without)
     veil.seed = stream(veil.seed, "again") % 2**31
     todo[REFITTED] = (veil, graph)
-    fits = [delayed(_fit)(*one, learned, split) for one in todo.values()]
     at_once = jobs > 1 and pick_device(veil.device).type == "cpu" and graph.edge_index.size(1) <= 2 * LARGEST
+    work = [delayed(_fit)(own, *split_features(of), learned, split) for own, of in todo.values()]
+    work += [delayed(call)() for call in (meanwhile() if at_once else ())]
     with block_interrupts():
-        trained = Parallel(n_jobs=jobs if at_once else 1, return_as="generator")(fits)
-    for name, (z, kept) in zip(todo, trained, strict=True):
+        done = Parallel(n_jobs=jobs if at_once else 1, return_as="generator")(work)
+    for name, (z, kept) in zip(todo, done, strict=False):
         controls[name] = z
         if name == UNPROTECTED:
             utility = kept
+    for _ in done:
+        pass  # wait for the rest
     folder.write_controls(controls, utility)
     return Controls(controls, utility)
 
 
-def _fit(veil: Veil, graph: Data, learned: Split, split: Split) -> tuple[Tensor, float]:
+def _fit(veil: Veil, graph: Data, features: CsrParts | None, learned: Split, split: Split) -> tuple[Tensor, float]:
     """Train a control; returns its embeddings and its utility on the test part."""
+    graph = join_features(graph, features)
     z = veil.fit(graph, learned).transform(graph, split)
     return z, veil.score(graph, learned, z).utility
 
