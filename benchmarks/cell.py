@@ -20,12 +20,17 @@ from torch_geometric.data import Data
 import graphveil as gv
 from benchmarks.bound import INDEX, copy_bandwidth, round_bytes
 from benchmarks.plain import PlainTraining
+from graphveil.auditing import Effort
+from graphveil.runs.audit import audit_run
 from graphveil.runs.protect import protect
 from graphveil.training.memory import keep_freed_memory
 from graphveil.training.recipes import default_recipe
 from graphveil.veil import Fitting
 
 BATCH_SIZE, FANOUT = 12_288, 5
+HIDDEN = {"audit, labels hidden": ("links", "labels"), "audit, links hidden": ("labels", "links")}
+"""The utility and the secret of each kind of audit."""
+SEED = 100
 PAPERS_ADVERSARY = gv.Adversary("linear", steps=1, knows="few")
 
 
@@ -34,8 +39,8 @@ class Cell:
     """The configuration of one measurement.
 
     Args:
-        work: "round" (the paper's adversary), "round, our adversary", "protect", "split", "mini-batches" or
-            "processes".
+        work: "round" (the paper's adversary), "round, our adversary", "protect", "audit, labels hidden",
+            "audit, links hidden", "split", "mini-batches" or "processes".
         graph: a name that `gv.load` knows, or the number of edges of a generated graph.
         encoder: the name of the encoder.
         sides: "ours", "plain" or both.
@@ -64,7 +69,7 @@ class Measured:
         bytes: the compulsory traffic of the lower bound.
         bandwidth: of a copy, in bytes per second.
         peak: the peak memory in MiB.
-        rounds: the rounds of a whole training, or of an epoch of mini-batches.
+        rounds: the rounds of a whole training, or of an epoch of mini-batches; the attacks of an audit.
     """
 
     milliseconds: dict[str, float] = field(default_factory=dict)
@@ -97,6 +102,8 @@ def measure(cell: Cell) -> Measured:
         result.bytes = 2 * INDEX * (2 * links + links * 15 // 100)  # read links, write parts and held-out non-links
     elif cell.work == "protect":
         result = whole_protect(graph, cell)
+    elif cell.work in HIDDEN:
+        result = whole_audit(graph, cell)
     elif cell.work == "mini-batches":
         result = mini_batches(graph, cell)
     else:
@@ -154,6 +161,20 @@ def whole_protect(graph: Data, cell: Cell) -> Measured:
         protect(veil, graph, split, Path(folder) / "run")
         milliseconds = 1000 * (time.perf_counter() - started)
     return Measured({"ours": milliseconds}, {"ours": None}, repeats=1, rounds=len(veil.history_))
+
+
+def whole_audit(graph: Data, cell: Cell) -> Measured:
+    """Time `graphveil audit` once: the full panel with all controls, which are trained too."""
+    utility, secret = HIDDEN[cell.work]
+    split = gv.Split.paper(graph, SEED)
+    veil = gv.Veil(utility, secret, encoder=cell.encoder, seed=SEED, device=cell.device)
+    with tempfile.TemporaryDirectory() as folder:
+        protect(veil, graph, split, Path(folder), source={"graph": cell.graph, "split": "paper"})
+        started = time.perf_counter()
+        (audit,) = audit_run(Path(folder), effort=Effort(jobs=2)).values()
+        milliseconds = 1000 * (time.perf_counter() - started)
+    attacks = len(audit.findings) + sum(map(len, audit.controls.values()))
+    return Measured({"ours": milliseconds}, {"ours": None}, repeats=1, rounds=attacks)
 
 
 def mini_batches(graph: Data, cell: Cell) -> Measured:

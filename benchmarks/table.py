@@ -20,7 +20,7 @@ def markdown(rows: list[Row]) -> str:
             measured = f"commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}"
             where = f"{own[0]['machine']}, torch {own[0]['torch']}, {measured}"
             parts += [f"## {device}: {where}, copy bandwidth {bandwidth / 1e9:,.0f} GB/s\n"]
-            parts += [_summary(own), _rounds(own), _batches(own), _protects(own), _splits(own)]
+            parts += [_summary(own), _rounds(own), _batches(own), _protects(own), _audits(own), _splits(own)]
             parts += [_mini_batches(own), _processes(own)]
     return "\n".join(part for part in parts if part)
 
@@ -32,6 +32,7 @@ both sides of a ratio were measured alternately in one process.
   adversary and the default sizes of each encoder. *Our adversary* is an MLP with five steps in each round. *Whole
   `protect`* was measured with the default objective of that commit, not with `codes`.
 - **plain**: the same round with the layers of PyG, dense features and edge lists (`benchmarks/plain.py`).
+- **audit**: the full panel of a run on Pubmed (two processes, seed 100), with the training of all control encoders.
 - **mini-batches**: one round of `codes` with mini-batches, while a thread prepares the next one. **processes**: the
   same global mini-batches (4,096 links) in one process on one core, and in two processes on two cores.
 - **bound**: the minimum number of bytes that a round must move, divided by the bandwidth of a copy that is measured in
@@ -103,6 +104,15 @@ def _protects(rows: Iterable[Row]) -> str:
                 f"| {row['graph']} | {row['encoder']} | {seconds:.1f} | {row['rounds']} | {row['peak']:,.0f} |"
             )
     return "\n".join(lines) + "\n"
+
+
+def _audits(rows: Iterable[Row]) -> str:
+    lines = ["| whole `audit` with controls | encoder | seconds | attacks |", "|---|---|---|---|"]
+    for row in rows:
+        if row["work"].startswith("audit, ") and row["milliseconds"]:
+            seconds, what = row["milliseconds"]["ours"] / 1000, row["work"].removeprefix("audit, ")
+            lines.append(f"| {row['graph']}, {what} | {row['encoder']} | {seconds:.1f} | {row['rounds']} |")
+    return "\n".join(lines) + "\n" if len(lines) > 2 else ""
 
 
 def _splits(rows: Iterable[Row]) -> str:
