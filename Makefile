@@ -47,7 +47,7 @@ results: $(READY)  ## RESULTS.md, docs/report.html and README.md: all of the pap
 readme: $(READY)  ## the results in the README, from the tables of RESULTS.md
 	$(BIN)/python -m tools.readme
 
-bench: $(READY)  ## docs/benchmark.md: rounds, runs and splits against plain PyG and the lower bound (about 20 minutes)
+bench: $(READY)  ## docs/benchmark.md: rounds, runs and splits against plain PyG and the lower bound (about 30 minutes)
 	env -u GOMP_SPINCOUNT $(BIN)/python -m benchmarks --out docs
 
 picture: $(READY)  ## the pictures in the README; the second one needs Chromium
