@@ -56,7 +56,7 @@ def test_hgcn_becomes_gcn_as_the_curvature_vanishes(small: Data) -> None:
     x, adjacency = inputs(small)
     gcn, hgcn = GCN(40, 8, 4).double().eval(), HGCN(40, 8, 4).double().eval()
     mean = adjacency.normalized.with_values(adjacency.normalized.values.double()).row_normalized()
-    flat = Adjacency(mean, adjacency.edge_index)
+    flat = Adjacency(mean)
     for layer, linear in ((hgcn.first, gcn.first), (hgcn.second, gcn.second)):
         layer.linear.weight.data = linear.weight.data
         linear.bias.data.normal_()
@@ -93,7 +93,7 @@ def test_hgcn_attention_and_smoothing_are_used(small: Data) -> None:
     for layer in (attending.first, attending.second):
         assert layer.scorer is not None
         layer.scorer.data.zero_()
-    mean = Adjacency(adjacency.normalized.with_values(torch.ones_like(adjacency.normalized.values)), torch.empty(2, 0))
+    mean = Adjacency(adjacency.normalized.with_values(torch.ones_like(adjacency.normalized.values)))
     assert torch.allclose(attending(x, adjacency), plain(x, mean), rtol=1e-4, atol=1e-5), "equal shares are a mean"
 
     smooth = HGCN(40, 8, 4, dropout=0.0, smoothing=2)

@@ -91,6 +91,13 @@ def test_the_adjacency_is_kipfs_normalisation() -> None:
     assert torch.allclose(adjacency.normalized.to_dense(), expected, rtol=0, atol=1e-7)
 
 
+def test_the_adjacency_has_the_links_without_loops_for_layers_of_pyg() -> None:
+    edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    adjacency = Adjacency.from_edge_index(edge_index, 4)
+    assert adjacency.edge_index.dtype == torch.int64
+    assert sorted(adjacency.edge_index.t().tolist()) == sorted(edge_index.t().tolist())
+
+
 def triangle_and_one() -> Pattern:
     """Rows of 3, 3, 3 and 1 entries."""
     edge_index = torch.tensor([[0, 1, 1, 2, 0, 2], [1, 0, 2, 1, 2, 0]])

@@ -211,12 +211,10 @@ class Adjacency:
 
     Args:
         normalized: D^-1/2 (A + I) D^-1/2 (Kipf and Welling, 2017).
-        edge_index: (2, edges), all links without self-loops, for encoders with PyG's layers.
         present: (entries,), which entries of the pattern are used; None means all.
     """
 
     normalized: SparseMatrix
-    edge_index: Tensor
     present: Tensor | None = None
 
     @classmethod
@@ -229,7 +227,14 @@ class Adjacency:
         pattern = Pattern.from_rows(row, col, (num_nodes, num_nodes), symmetric=True)
         scale = pattern.crow.diff().float().rsqrt()
         values = scale.index_select(0, row).mul_(scale.index_select(0, col))
-        return cls(SparseMatrix(pattern, values), edge_index)
+        return cls(SparseMatrix(pattern, values))
+
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """All links without self-loops, (2, edges), for encoders with PyG's layers; our own need no copy of them."""
+        pattern = self.normalized.pattern
+        sender, receiver = pattern.col.long(), pattern.row.long()
+        return torch.stack([sender, receiver])[:, sender != receiver]
 
     @cached_property
     def link(self) -> Tensor:
@@ -256,7 +261,7 @@ class Adjacency:
         present = torch.cat([kept.new_ones(1), kept]).index_select(0, self.link).float()
         scale = _segment_sum(present, pattern.crow).rsqrt()
         values = present * scale.index_select(0, pattern.row) * scale.index_select(0, pattern.col)
-        return Adjacency(self.normalized.with_values(values), self.edge_index, present > 0)
+        return Adjacency(self.normalized.with_values(values), present > 0)
 
 
 def attention_shares(

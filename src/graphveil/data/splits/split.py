@@ -285,11 +285,11 @@ def _draw(
         val_nodes=nodes.val,
         test_nodes=nodes.test,
         spare_nodes=nodes.spare,
-        train_links=links[:, held_out:],
-        val_links=links[:, :val],
-        val_nonlinks=nonlinks[:, :val],
-        test_links=links[:, val : val + test],
-        test_nonlinks=nonlinks[:, val:],
+        train_links=links[:, held_out:].clone(),  # not views, which would keep the memory of all links
+        val_links=links[:, :val].clone(),
+        val_nonlinks=nonlinks[:, :val].clone(),
+        test_links=links[:, val : val + test].clone(),
+        test_nonlinks=nonlinks[:, val:].clone(),
         targets=tuple(targets),
     )
 
