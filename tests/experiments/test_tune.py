@@ -88,11 +88,34 @@ def test_an_encoder_that_is_named_twice_is_trained_once(tmp_path: Path, monkeypa
     assert planned[0] == sum(map(len, measured))
 
 
-def test_smaller_parts_of_the_limit_are_tried_if_no_candidate_is_within_it() -> None:
-    points, (first, *_, smaller, last) = stages(lambda one: (0.8, 0.313 + one.gain))
-    assert [one.gain / first[0].gain for one in smaller] == [0.5, 0.25, 0.0]
-    assert points[0].candidate.gain < first[0].gain
-    assert {one.gain for one in last} == {points[0].candidate.gain}
+def test_what_candidates_exceed_the_limit_by_is_taken_from_their_limit_in_training() -> None:
+    """The limit is 0.32; gcn is 0.003 above it, and hgcn so far that a quarter is left."""
+    above = {"gcn": 0.313, "gat": 0.309, "hgcn": 0.34}
+
+    def rule(one: Candidate) -> tuple[float, float]:
+        return 0.7 + one.gain + 0.1 * (one.encoder != "gat") + 0.01 * one.seed, above[one.encoder] + one.gain
+
+    points, (first, _, lowered, again) = stages(rule)
+    assert [one.gain for one in first] == [0.01] * 3
+    assert [(one.encoder, one.gain) for one in lowered] == [("gcn", 0.007), ("hgcn", 0.0025)]
+    assert {(one.encoder, one.gain) for one in again} == {("gcn", 0.007)}
+    assert points[0].candidate == Candidate("gcn", 0.5, 0.007, 3)
+
+
+def test_seeds_above_the_limit_are_trained_again_with_a_lower_one() -> None:
+    def rule(one: Candidate) -> tuple[float, float]:
+        return 0.8 + 0.01 * one.seed, 0.31 + one.gain + 0.002 * (one.seed == 3)
+
+    points, (*_, last) = stages(rule)
+    assert [(one.seed, one.gain) for one in last] == [(3, 0.008)]
+    assert points[0].candidate == last[0]
+
+
+def test_nothing_may_leak_in_training_if_no_candidate_is_within_the_limit() -> None:
+    points, measured = stages(lambda one: (0.8, 0.319 + one.gain))
+    assert [one.gain for one in measured[2]] == [0.0025, 0.0025]
+    assert [one.gain for one in measured[3]] == [0.0]
+    assert {one.gain for one in measured[4]} == {points[0].candidate.gain} == {0.0}
 
 
 def test_the_tradeoff_of_hidden_links_is_solved_for() -> None:

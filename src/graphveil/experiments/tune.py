@@ -6,10 +6,13 @@ Candidates are runs of `protect` in folders of their own, so that a stopped sear
 2. the best encoder at other trade-offs;
 3. the best trade-off with further seeds.
 
+If classes are hidden, candidates that are above the limit, but more useful than all within it, are trained again after
+stages 2 and 3 with a lower limit in training.
+
 Codes hold a limit by themselves. If classes are hidden, `leak_limit` is set to `SHARE` of the limit: it is applied to
 known and predicted classes, and the certificate over all nodes is higher, above all on small graphs. It is forecast
-(`graphveil.experiments.forecast`), and smaller parts are tried if no candidate is within the limit after stage 2. If
-links are hidden, the trade-off decides the limit, and stage 2 solves for it: the AUC above chance is in proportion to
+(`graphveil.experiments.forecast`), and what the forecast exceeds the limit by is taken from `leak_limit`. If links are
+hidden, the trade-off decides the limit, and stage 2 solves for it: the AUC above chance is in proportion to
 lambda / (1 - lambda).
 
 The choice sees nothing of the test part (`graphveil.experiments.validation`). The chosen run is then audited on it in
@@ -49,8 +52,8 @@ SEEDS = 4
 """The number of seeds of the best candidate."""
 SHARE = 0.5
 """The part of a limit that training may use."""
-SMALLER = (0.5, 0.25, 0.0)
-"""The parts of that which are tried if no candidate is within the limit."""
+LOWERED = 2
+"""The number of candidates above the limit that are trained again with a lower one."""
 GAINS = (0.0, 0.005, 0.02, 0.05, 0.1)
 """What training may use if the smallest utility is stated instead of a limit."""
 FIRST_GAIN = 0.01
@@ -239,7 +242,10 @@ def search_stages(
     def ranked(points: Iterable[Point]) -> list[Point]:
         return sorted(points, key=lambda point: (_rank(task, point, limits, chance), str(point.candidate)))
 
-    points = ranked(measure([Candidate(encoder, 0.5, gain, task.search.seed) for encoder in task.search.encoders]))
+    def tried(points: Sequence[Point], candidates: Iterable[Candidate]) -> list[Point]:
+        return ranked([*points, *(measure(untried) if (untried := _untried(candidates, points)) else ())])
+
+    points = tried([], [Candidate(encoder, 0.5, gain, task.search.seed) for encoder in task.search.encoders])
     first = points[0].candidate
     if task.min_utility is not None:
         others = [replace(first, gain=other) for other in GAINS] if classes else []
@@ -248,12 +254,24 @@ def search_stages(
         others = [replace(first, tradeoff=other) for other in _solved(points[0], limits[LINKS])]
     else:
         others = [replace(first, tradeoff=other) for other in TRADEOFFS]
-    points = ranked([*points, *measure(_untried(others, points))])
-    if task.max_leak is not None and classes and points[0].excess(limits) > 0:
-        smaller = [replace(points[0].candidate, gain=part * gain) for part in SMALLER]
-        points = ranked([*points, *measure(_untried(smaller, points))])
+    points = tried(points, others)
+    can_lower = task.max_leak is not None and classes
+    if can_lower:
+        points = tried(points, _lowered(points, limits))
+        if points[0].excess(limits) > 0:
+            points = tried(points, [replace(points[0].candidate, gain=0.0)])
     again = [replace(points[0].candidate, seed=task.search.seed + 1 + number) for number in range(SEEDS - 1)]
-    return ranked([*points, *measure(again)])
+    points = tried(points, again)
+    return tried(points, _lowered(points, limits)) if can_lower else points
+
+
+def _lowered(points: Sequence[Point], limits: Mapping[str, float]) -> list[Candidate]:
+    """The most useful candidates above the limit, with a gain that is lower by what they exceed it by."""
+    within = max((point.utility for point in points if point.excess(limits) <= 0), default=-1.0)
+    over = [point for point in points if point.excess(limits) > 0 and point.utility > within]
+    over.sort(key=lambda point: (-point.utility, str(point.candidate)))
+    gains = [max(point.candidate.gain - point.excess(limits), point.candidate.gain / 4) for point in over]
+    return [replace(point.candidate, gain=round(gain, 6)) for point, gain in zip(over, gains, strict=True)][:LOWERED]
 
 
 def _untried(candidates: Iterable[Candidate], points: Sequence[Point]) -> list[Candidate]:
