@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -21,6 +22,7 @@ import graphveil as gv
 from benchmarks.bound import INDEX, copy_bandwidth, round_bytes
 from benchmarks.plain import PlainTraining
 from graphveil.auditing import Effort
+from graphveil.auditing.finding import ENSEMBLE
 from graphveil.runs.audit import audit_run
 from graphveil.runs.protect import protect
 from graphveil.training.memory import keep_freed_memory
@@ -173,7 +175,8 @@ def whole_audit(graph: Data, cell: Cell) -> Measured:
         started = time.perf_counter()
         (audit,) = audit_run(Path(folder), effort=Effort(jobs=2)).values()
         milliseconds = 1000 * (time.perf_counter() - started)
-    attacks = len(audit.findings) + sum(map(len, audit.controls.values()))
+    findings = [*audit.findings, *chain.from_iterable(audit.controls.values())]
+    attacks = sum(finding.attack != ENSEMBLE for finding in findings)
     return Measured({"ours": milliseconds}, {"ours": None}, repeats=1, rounds=attacks)
 
 

@@ -111,6 +111,31 @@ def test_seeds_above_the_limit_are_trained_again_with_a_lower_one() -> None:
     assert points[0].candidate == last[0]
 
 
+def test_what_was_lowered_before_takes_no_place_of_another_candidate() -> None:
+    """hgcn and gat are useful only far above the limit; gcn with the last seed is 0.002 above it."""
+
+    def rule(one: Candidate) -> tuple[float, float]:
+        if one.encoder != "gcn":
+            return (0.95, 0.34) if one.gain == 0.01 else (0.5, 0.31)
+        return 0.8 + 0.01 * one.seed, 0.305 + one.gain + 0.007 * (one.seed == 3)
+
+    points, (_, _, lowered, _, last) = stages(rule)
+    assert [(one.encoder, one.gain) for one in lowered] == [("gat", 0.0025), ("hgcn", 0.0025)]
+    assert [(one.encoder, one.gain, one.seed) for one in last] == [("gcn", 0.008, 3)]
+    assert points[0].candidate == last[0]
+
+
+def test_classes_are_not_lowered_for_links_that_are_above_their_limit() -> None:
+    limits, chance = {"labels": 0.32, "links": 0.52}, {"labels": 0.3, "links": 0.5}
+    task = Task.of("cora", "gender", ("labels", "links"), "+2", None, Search())
+
+    def measure(candidates: Sequence[Candidate]) -> list[Point]:
+        return [Point(one, 0.8, {"labels": 0.305, "links": 0.6}) for one in candidates]
+
+    points = search_stages(task, limits, chance, measure)
+    assert {point.candidate.gain for point in points} == {0.01}
+
+
 def test_nothing_may_leak_in_training_if_no_candidate_is_within_the_limit() -> None:
     points, measured = stages(lambda one: (0.8, 0.319 + one.gain))
     assert [one.gain for one in measured[2]] == [0.0025, 0.0025]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from safetensors import safe_open
 
 import graphveil as gv
 from graphveil.auditing.attacks import Answers
-from graphveil.auditing.secret import Secret
+from graphveil.auditing.secret import NodeSecret, Secret
 from graphveil.auditing.tasks import Task
 from graphveil.errors import GraphveilError
+from graphveil.runs import audit as audits
 from graphveil.runs.audit import audit_embeddings_file, audit_run
+from graphveil.runs.controls import Controls
 from graphveil.runs.folder import CONTROLS, RunFolder
 from graphveil.runs.protect import protect
 
@@ -108,6 +112,32 @@ def test_an_interrupted_audit_continues_and_gives_the_same_result(run: Path, mon
     assert not kept.exists()
     audit(resume=False, stop_after=3)
     assert audit(resume=False) == whole, "without --resume it starts over"
+
+
+def test_attacks_that_ran_while_controls_trained_are_not_run_again(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    early, late = list[str](), list[str]()
+
+    def guess(into: list[str]) -> Callable[[Task, NodeSecret, int], Answers]:
+        def attack(task: Task, secret: NodeSecret, seed: int) -> Answers:
+            into.append(task.title)
+            return Answers(*(np.zeros((len(part.y), secret.num_classes)) for part in (secret.val, secret.test)))
+
+        return attack
+
+    def train(*given: Any) -> Controls:
+        monkeypatch.setattr(Task, "_attack", guess(early))
+        for attack in given[-1]():
+            attack()
+        monkeypatch.setattr(Task, "_attack", guess(late))
+        return Controls({"another encoder": torch.ones(2000, 2)})
+
+    monkeypatch.setattr(audits, "encoder_controls", train)
+    audit_run(run)
+    assert any("with features" in title for title in early)
+    assert any(title.endswith("on raw features") for title in early)
+    assert any(title.endswith("on public graph") for title in early)
+    assert late
+    assert all(title.endswith("on another encoder") for title in late)
 
 
 def test_kept_answers_of_other_embeddings_are_not_used(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from joblib.externals.loky import get_reusable_executor
 
 import graphveil as gv
 from graphveil.auditing import Effort
@@ -32,6 +33,7 @@ def test_the_controls_are_made_once(run: Path, tmp_path: Path, capfd: pytest.Cap
     assert again["untrained encoder"].equal(controls["untrained encoder"])
     (run / CONTROLS).write_bytes(b"torn")
     meanwhile = [partial((tmp_path / name).write_text, "called") for name in ("one", "two", "three")]
+    get_reusable_executor().shutdown(wait=True)  # a worker warns once, and to the stderr of its start
     capfd.readouterr()
     once_more = encoder_controls(RunFolder(run), graph, split, jobs=2, meanwhile=lambda: meanwhile)
     assert all((tmp_path / name).exists() for name in ("one", "two", "three")), "called beside the training"

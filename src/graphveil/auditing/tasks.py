@@ -6,6 +6,7 @@ memory once; a single job runs in this process, where any attack works; and one 
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -87,8 +88,9 @@ class Task:
         return Finding(self.subject, self.attack.name, self.attack.needs, secret, found.answers, found.seconds)
 
     def keep(self, secret: Secret, seed: int, cache: AnswerCache) -> None:
-        """Run the attack unless its answers are in the cache, and keep them there."""
-        self(secret, seed, cache)
+        """Run the attack and keep its answers in the cache; without them after an error, which its next run raises."""
+        with suppress(Exception):
+            self(secret, seed, cache)
 
     def cached(self, secret: Secret, cache: AnswerCache | None) -> CachedAnswers | None:
         """The answers of the attack in the cache; None if it has none."""

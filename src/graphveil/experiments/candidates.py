@@ -102,8 +102,8 @@ class Point:
     codes: Mapping[str, CodeCounts | None] = field(default_factory=dict)
 
     def excess(self, limits: Mapping[str, float]) -> float:
-        """How far the worst secret is above its limit; not above 0 if all limits hold."""
-        return max(leak - limits[secret] for secret, leak in self.leaks.items())
+        """How far the worst of the secrets with a limit is above it; not above 0 if all limits hold."""
+        return max((self.leaks[secret] - limit for secret, limit in limits.items()), default=0.0)
 
     def worst_leak(self, chance: Mapping[str, float]) -> float:
         """The largest gain over chance: accuracies of secrets with different chance levels cannot be compared."""

@@ -1,18 +1,18 @@
 """`tune`: the most useful embedding that leaks at most as much as stated.
 
-Candidates are runs of `protect` in folders of their own, so that a stopped search continues. There are three stages:
+Candidates are runs of `protect` in folders of their own, so that a stopped search continues. These are trained:
 
 1. each encoder at a trade-off of 1/2;
 2. the best encoder at other trade-offs;
-3. the best trade-off with further seeds.
-
-If classes are hidden, candidates that are above the limit, but more useful than all within it, are trained again after
-stages 2 and 3 with a lower limit in training.
+3. if classes are hidden, candidates that are above the limit but more useful than all within it, with a lower limit in
+   training; and if no candidate is within the limit, the nearest one with a limit of 0 in training;
+4. the best candidate with further seeds;
+5. candidates as in step 3.
 
 Codes hold a limit by themselves. If classes are hidden, `leak_limit` is set to `SHARE` of the limit: it is applied to
 known and predicted classes, and the certificate over all nodes is higher, above all on small graphs. It is forecast
 (`graphveil.experiments.forecast`), and what the forecast exceeds the limit by is taken from `leak_limit`. If links are
-hidden, the trade-off decides the limit, and stage 2 solves for it: the AUC above chance is in proportion to
+hidden, the trade-off decides the limit, and step 2 solves for it: the AUC above chance is in proportion to
 lambda / (1 - lambda).
 
 The choice sees nothing of the test part (`graphveil.experiments.validation`). The chosen run is then audited on it in
@@ -45,7 +45,7 @@ from graphveil.runs.folder import LEDGER, RECORD, RunFolder
 from graphveil.target import CHANCE_AUC, LINKS, Target, gain_over_chance, without_links
 
 TRADEOFFS = (0.3, 0.7, 0.85)
-"""The trade-offs of stage 2 if classes are hidden."""
+"""The trade-offs of step 2 if classes are hidden."""
 SMALLEST_TRADEOFF = 0.001
 """The smallest one that is tried if links are hidden; at 0 nothing is kept."""
 SEEDS = 4
@@ -225,7 +225,7 @@ def _lock(out: Path) -> AbstractContextManager[None]:
 def search_stages(
     task: Task, limits: Mapping[str, float], chance: Mapping[str, float], measure: Measure
 ) -> list[Point]:
-    """Run the three stages, and return all points, the best first.
+    """Run all steps, and return all points, the best first.
 
     Args:
         task: what to search for.
@@ -255,23 +255,29 @@ def search_stages(
     else:
         others = [replace(first, tradeoff=other) for other in TRADEOFFS]
     points = tried(points, others)
-    can_lower = task.max_leak is not None and classes
-    if can_lower:
+    lowers = task.max_leak is not None
+    if lowers:
         points = tried(points, _lowered(points, limits))
-        if points[0].excess(limits) > 0:
+        if points[0].excess({secret: limits[secret] for secret in classes}) > 0:
             points = tried(points, [replace(points[0].candidate, gain=0.0)])
     again = [replace(points[0].candidate, seed=task.search.seed + 1 + number) for number in range(SEEDS - 1)]
     points = tried(points, again)
-    return tried(points, _lowered(points, limits)) if can_lower else points
+    return tried(points, _lowered(points, limits)) if lowers else points
 
 
 def _lowered(points: Sequence[Point], limits: Mapping[str, float]) -> list[Candidate]:
-    """The most useful candidates above the limit, with a gain that is lower by what they exceed it by."""
+    """The most useful candidates in which only classes are above their limit, with a lower limit for these in training.
+
+    It is lower by as much as they are above the limit, and at least a quarter of it is kept.
+    """
+    of_classes = {secret: limits[secret] for secret in without_links(limits)}
+    of_links = {secret: limit for secret, limit in limits.items() if secret not in of_classes}
     within = max((point.utility for point in points if point.excess(limits) <= 0), default=-1.0)
-    over = [point for point in points if point.excess(limits) > 0 and point.utility > within]
-    over.sort(key=lambda point: (-point.utility, str(point.candidate)))
-    gains = [max(point.candidate.gain - point.excess(limits), point.candidate.gain / 4) for point in over]
-    return [replace(point.candidate, gain=round(gain, 6)) for point, gain in zip(over, gains, strict=True)][:LOWERED]
+    over = [point for point in points if point.excess(of_classes) > 0 >= point.excess(of_links)]
+    over = sorted((point for point in over if point.utility > within), key=lambda point: -point.utility)
+    gains = [max(point.candidate.gain - point.excess(of_classes), point.candidate.gain / 4) for point in over]
+    lowered = [replace(point.candidate, gain=round(gain, 6)) for point, gain in zip(over, gains, strict=True)]
+    return _untried(lowered, points)[:LOWERED]
 
 
 def _untried(candidates: Iterable[Candidate], points: Sequence[Point]) -> list[Candidate]:

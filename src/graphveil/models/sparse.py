@@ -53,6 +53,12 @@ class Pattern:
         return torch.repeat_interleave(rows, self.crow.diff(), output_size=self.col.numel())
 
     @cached_property
+    def off_diagonal(self) -> Tensor:
+        """The columns and the rows of the entries that are not on the diagonal, (2, entries) int64."""
+        col, row = self.col.long(), self.row.long()
+        return torch.stack([col, row])[:, col != row]
+
+    @cached_property
     def longest_row(self) -> int:
         """The number of entries of the longest row, on a CPU."""
         return int(np.diff(self.crow.numpy()).max(initial=0))
@@ -229,12 +235,10 @@ class Adjacency:
         values = scale.index_select(0, row).mul_(scale.index_select(0, col))
         return cls(SparseMatrix(pattern, values))
 
-    @cached_property
+    @property
     def edge_index(self) -> Tensor:
-        """All links without self-loops, (2, edges), for encoders with PyG's layers; our own need no copy of them."""
-        pattern = self.normalized.pattern
-        sender, receiver = pattern.col.long(), pattern.row.long()
-        return torch.stack([sender, receiver])[:, sender != receiver]
+        """All links without self-loops, (2, edges), for encoders with PyG's layers."""
+        return self.normalized.pattern.off_diagonal
 
     @cached_property
     def link(self) -> Tensor:

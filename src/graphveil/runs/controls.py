@@ -16,7 +16,7 @@ from graphveil.auditing.attacks import UNPROTECTED
 from graphveil.data import Split, check_targets
 from graphveil.data.origin import origin_of
 from graphveil.data.readers.features import sources_of
-from graphveil.data.sparse import CsrParts, join_features, split_features
+from graphveil.data.sparse import CsrParts, csr, join_features, split_features
 from graphveil.errors import GraphveilError
 from graphveil.interrupts import block_interrupts
 from graphveil.randomness import stream
@@ -67,7 +67,8 @@ def encoder_controls(
         split: the split of that graph.
         features: the secrets that are among the features.
         jobs: how many encoders to train at once.
-        meanwhile: returns functions to call in the processes that have no encoder left to train.
+        meanwhile: returns functions to call in the processes that have no encoder left to train. It is not called if
+            encoders are trained one at a time, or not at all.
     """
     try:
         veil = folder.veil()
@@ -98,9 +99,9 @@ def encoder_controls(
         controls[name] = z
         if name == UNPROTECTED:
             utility = kept
+    folder.write_controls(controls, utility)
     for _ in done:
         pass  # wait for the rest
-    folder.write_controls(controls, utility)
     return Controls(controls, utility)
 
 
@@ -138,7 +139,7 @@ def _without_columns(graph: Data, columns: Sequence[int]) -> Data:
     x = graph.x
     if x.layout == torch.sparse_csr:
         values = x.values() * kept[x.col_indices()]
-        without.x = torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape)
+        without.x = csr(x.crow_indices(), x.col_indices(), values, tuple(x.shape))
     else:
         without.x = x * kept
     return without

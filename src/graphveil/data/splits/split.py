@@ -285,7 +285,7 @@ def _draw(
         val_nodes=nodes.val,
         test_nodes=nodes.test,
         spare_nodes=nodes.spare,
-        train_links=links[:, held_out:].clone(),  # not views, which would keep the memory of all links
+        train_links=links[:, held_out:].clone(),  # views would keep all links in memory as long as any part
         val_links=links[:, :val].clone(),
         val_nonlinks=nonlinks[:, :val].clone(),
         test_links=links[:, val : val + test].clone(),
