@@ -120,7 +120,7 @@ def early_attacks(
     seed: int,
     context: Context,
     effort: Effort,
-) -> list[tuple[float, partial[None]]]:
+) -> list[partial[None]]:
     """The attacks of `audit` that need no encoder as a control, as functions that keep their answers for `audit`.
 
     They can run while these encoders train. There are none with a time budget, which may skip attacks, and without a
@@ -130,7 +130,7 @@ def early_attacks(
         z, graph, split, secret, attacks, seed, context, effort: as in `audit`.
 
     Returns:
-        For each attack its cost and the function.
+        A function for each attack, the costliest first.
     """
     cache = _cache(effort, graph, split, secret, attacks, seed, context)
     if cache is None or cache.subjects is not None or effort.time_budget is not None:
@@ -139,7 +139,8 @@ def early_attacks(
     others = control_rows(graph, {}, seed, quick=attacks == "quick")
     tasks = _without_known_links(z, attacked, attacks, others.get("raw features"))
     tasks += _on_controls(others, attacked, attacks)
-    return [(task.attack.cost, partial(task.keep, attacked, seed, cache)) for task in tasks]
+    tasks.sort(key=lambda task: task.attack.cost, reverse=True)
+    return [partial(task.keep, attacked, seed, cache) for task in tasks]
 
 
 def resolve_secret(name: str, graph: Data, split: Split, seed: int, context: Context) -> Secret:

@@ -53,7 +53,7 @@ SEEDS = 4
 SHARE = 0.5
 """The part of a limit that training may use."""
 LOWERED = 2
-"""The number of candidates above the limit that are trained again with a lower one."""
+"""At most as many candidates above the limit are trained again at once, with a lower limit in training."""
 GAINS = (0.0, 0.005, 0.02, 0.05, 0.1)
 """What training may use if the smallest utility is stated instead of a limit."""
 FIRST_GAIN = 0.01
@@ -243,7 +243,8 @@ def search_stages(
         return sorted(points, key=lambda point: (_rank(task, point, limits, chance), str(point.candidate)))
 
     def tried(points: Sequence[Point], candidates: Iterable[Candidate]) -> list[Point]:
-        return ranked([*points, *(measure(untried) if (untried := _untried(candidates, points)) else ())])
+        untried = _untried(candidates, points)
+        return ranked([*points, *measure(untried)]) if untried else list(points)
 
     points = tried([], [Candidate(encoder, 0.5, gain, task.search.seed) for encoder in task.search.encoders])
     first = points[0].candidate

@@ -80,12 +80,11 @@ def audit_run(
                 effort.on_attack("training encoders as controls", 0, 1)
 
             def attack_meanwhile() -> list[partial[None]]:
-                costs_and_attacks = [
-                    one
+                return [
+                    attack
                     for name, context in contexts.items()
-                    for one in early_attacks(z, graph, split, name, attacks, config.seed, context, effort)
+                    for attack in early_attacks(z, graph, split, name, attacks, config.seed, context, effort)
                 ]
-                return [attack for _, attack in sorted(costs_and_attacks, key=lambda one: one[0], reverse=True)]
 
             others = encoder_controls(folder, trained_on, split, features, effort.jobs, attack_meanwhile)
         of_others = {without_feature(name): name for name in contexts}
