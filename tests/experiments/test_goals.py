@@ -146,5 +146,5 @@ def test_the_second_point_is_compared_with_its_limit() -> None:
     assert {found["accuracy"] for found in others} == {"not run"}
     assert second_lines([replace(held, finer=Interval(0.562))])[0]["within limit"] == "no, 1.2 above"
     assert second_lines([replace(held, certified=None)])[0]["class-matched AUC: certificate"] == ""
-    assert "link_weight=0.5" in second_point(TABLE3, [])
+    assert "link_weight=1.0" in second_point(TABLE3, [])
     assert second_point(replace(TABLE3, variants={}), []) == ""
