@@ -20,9 +20,12 @@ class InThisProcess:
     A worker of the real pool is a new interpreter, which imports everything for seconds.
     """
 
-    def submit(self, work: Callable[[Path], str | None], folder: Path) -> Future[str | None]:
-        future: Future[str | None] = Future()
-        future.set_result(loads(dumps(work))(folder))
+    def submit(self, work: Callable[[Path], Any], folder: Path) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(loads(dumps(work))(folder))
+        except Exception as error:
+            future.set_exception(error)
         return future
 
     def shutdown(self, **_: Any) -> None:

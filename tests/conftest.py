@@ -11,11 +11,11 @@ import torch
 from torch_geometric.data import Data
 
 import graphveil as gv
-from graphveil import cli
+from graphveil import cli, pool
 from graphveil.auditing import Audit, audit, classifiers
 from graphveil.data import Split
 from graphveil.data.datasets.catalog import open_graph
-from graphveil.experiments import cells, workers
+from graphveil.experiments import cells
 from graphveil.runs.audit import audit_run
 from graphveil.runs.protect import protect
 from tests.cheap import InThisProcess, untuned_regression
@@ -40,9 +40,19 @@ def forked_pool(forks: Forks, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def forked_workers(forked_pool: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are forked from a server; it is their parent, so they do not watch the parent."""
+    monkeypatch.setattr(pool, "_watch", watch_nothing)
+
+
+def watch_nothing(parent: int) -> None:
+    """An initializer of a worker."""
+
+
+@pytest.fixture
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cells run in this process; `experiments/test_workers.py` has cells in real workers."""
-    monkeypatch.setattr(workers, "ProcessPoolExecutor", lambda **_: InThisProcess())
+    """Cells and candidates run in this process; `test_pool.py` has real workers."""
+    monkeypatch.setattr(pool, "ProcessPoolExecutor", lambda **_: InThisProcess())
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.release.made import change
 
 
 @pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
+def short(monkeypatch: pytest.MonkeyPatch, one_process: None) -> None:
     """Two candidates, and a quick audit of the chosen one."""
     monkeypatch.setattr("graphveil.experiments.tune.TRADEOFFS", (0.7,))
     monkeypatch.setattr("graphveil.experiments.tune.SEEDS", 1)

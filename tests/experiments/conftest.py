@@ -1,4 +1,4 @@
-"""Workers that import nothing, and audits that take seconds."""
+"""Audits that take seconds."""
 
 from collections.abc import Iterator
 
@@ -8,19 +8,8 @@ import graphveil as gv
 from graphveil.auditing import classifiers, links
 from graphveil.data.datasets import catalog
 from graphveil.experiments import cells as cells_module
-from graphveil.experiments import workers
 from graphveil.training import distil
 from tests.cheap import untuned_regression, weaken_networks
-
-
-@pytest.fixture
-def forked_workers(forked_pool: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are forked from a server; it is their parent, so they do not watch the parent."""
-    monkeypatch.setattr(workers, "_watch", watch_nothing)
-
-
-def watch_nothing(parent: int) -> None:
-    """An initializer of a worker."""
 
 
 @pytest.fixture

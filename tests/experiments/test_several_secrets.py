@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphveil import cli
+from graphveil import cli, pool
 from graphveil.auditing import classifiers
-from graphveil.experiments import workers
 from graphveil.experiments.render import brief, comma_separated, latex, markdown
 from tests.cheap import InThisProcess, untuned_regression
 from tests.experiments.made import PLAIN, TINY
@@ -53,7 +52,7 @@ def sweep(folder: Path) -> Sweep:
             patch.setattr(sys, "argv", ["graphveil", *map(str, [*given, *few])])
             patch.setattr(sys, "stdout", output)
             patch.setattr(classifiers, "logistic_regression", untuned_regression)
-            patch.setattr(workers, "ProcessPoolExecutor", lambda **_: InThisProcess())
+            patch.setattr(pool, "ProcessPoolExecutor", lambda **_: InThisProcess())
             with pytest.raises(SystemExit) as left:
                 cli.run()
             assert not left.value.code

@@ -9,10 +9,13 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import graphveil as gv
+from graphveil import pool
 from graphveil.auditing import tasks
 from graphveil.auditing.attacks import Answers
 from graphveil.auditing.secret import Secret
@@ -23,6 +26,7 @@ from graphveil.formats.limits import LimitsRecord
 from graphveil.formats.store import parse
 from graphveil.runs.audit import audit_run
 from graphveil.runs.folder import LEDGER, RunFolder
+from tests.cheap import InThisProcess
 from tests.formats import made
 
 Rule = Callable[[Candidate], tuple[float, float]]
@@ -74,18 +78,21 @@ def test_no_candidate_is_trained_twice() -> None:
 
 
 def test_an_encoder_that_is_named_twice_is_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured: list[list[Candidate]] = []
+    measured: list[Candidate] = []
     planned: list[int] = []
 
-    def measure(_: Task, candidates: Sequence[Candidate], __: Path) -> list[Point]:
-        measured.append(list(candidates))
-        return [Point(one, 0.8, {"labels": 0.3}) for one in candidates]
+    def settled_at_once(_: int, __: Path, settle: Callable[[Candidate, Point], None], *___: object) -> Any:
+        def submit(one: Candidate, *_: object, **__: object) -> None:
+            measured.append(one)
+            settle(one, Point(one, 0.8, {"labels": 0.3}))
 
-    monkeypatch.setattr("graphveil.experiments.tune._trained", measure)
+        return SimpleNamespace(submit=submit, is_idle=True, stop=lambda **_: None)
+
+    monkeypatch.setattr("graphveil.experiments.tune.workers", settled_at_once)
     twice = Task.of("karate", "links", ("labels",), "+2", None, Search(encoders=("gcn", "gat", "gcn")))
     find(twice, tmp_path / "out", lambda _, of, __: planned.append(of))
-    assert [one.encoder for one in measured[0]] == ["gcn", "gat"]
-    assert planned[0] == sum(map(len, measured))
+    assert [one.encoder for one in measured[:2]] == ["gcn", "gat"]
+    assert planned[0] == len(measured)
 
 
 def test_what_candidates_exceed_the_limit_by_is_taken_from_their_limit_in_training() -> None:
@@ -240,6 +247,7 @@ def test_the_recommendation_names_the_command_of_the_export() -> None:
     assert said.startswith("The limit is not met: attacks on the embeddings alone reach at most 45.0 % for labels, 5.0")
 
 
+@pytest.mark.usefixtures("one_process")
 def test_the_chosen_run_is_an_ordinary_run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphveil.experiments.tune.TRADEOFFS", (0.7,))
     monkeypatch.setattr("graphveil.experiments.tune.SEEDS", 2)
@@ -271,6 +279,7 @@ def candidates(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Poi
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("graphveil.experiments.tune.TRADEOFFS", (0.7,))
         patch.setattr("graphveil.experiments.tune.SEEDS", 1)
+        patch.setattr(pool, "ProcessPoolExecutor", lambda **_: InThisProcess())
         return out, find(KARATE, out)
 
 
@@ -373,6 +382,7 @@ def test_a_chosen_run_is_never_without_its_limits(
     assert RunFolder(out / "chosen").limits() is not None
 
 
+@pytest.mark.usefixtures("one_process")
 def test_a_worker_with_another_graph_under_the_same_name_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

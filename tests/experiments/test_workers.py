@@ -10,7 +10,6 @@ import pytest
 from graphveil.experiments import reproduce as reproduce_module
 from graphveil.experiments.cells import Cell, read_result
 from graphveil.experiments.reproduce import run_missing
-from graphveil.experiments.workers import Pool, finish
 from tests.experiments.made import TINY, write_result
 from tests.forked import Forks, happens, processes_of_group
 
@@ -50,35 +49,6 @@ def test_workers_end_when_their_parent_is_killed(forks: Forks, tmp_path: Path) -
     after = {file: file.stat().st_mtime_ns for file in finished.glob("cora*.json")}
     kept = [file for file in before if after[file] == before[file]]
     assert kept == list(before)
-
-
-@pytest.mark.usefixtures("forked_workers")
-def test_items_that_come_after_a_process_died_run_in_parallel(tmp_path: Path) -> None:
-    """The lost item runs alone, in one process; what its end brings does not."""
-
-    def dies_once(folder: Path) -> str | None:
-        if not (folder / "died").exists():
-            (folder / "died").touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return None
-
-    def meets_another(folder: Path) -> str | None:
-        (folder / f"process {os.getpid()}").touch()
-        met = happens(lambda: len(list(folder.glob("process *"))) == 2)
-        return None if met else "it ran alone"
-
-    settled: list[tuple[str, str | None]] = []
-
-    def settle(item: str, fault: str | None) -> None:
-        settled.append((item, fault))
-        if item == "lost":
-            for name in ("one", "other"):
-                pool.submit(name, meets_another)
-
-    pool = Pool[str](2, tmp_path, settle)
-    pool.submit("lost", dies_once)
-    finish(pool)
-    assert sorted(settled) == [("lost", None), ("one", None), ("other", None)]
 
 
 @pytest.mark.usefixtures("forked_workers")

@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphveil import cli
+from graphveil import cli, pool
 from graphveil.cli.tune import NOT_MET
 from graphveil.data.datasets import catalog
 from graphveil.errors import GraphveilError
-from graphveil.experiments import tune, workers
+from graphveil.experiments import tune
 from graphveil.runs.audit import audit_run
 from graphveil.runs.folder import RunFolder
 from tests.cheap import InThisProcess
@@ -30,13 +30,6 @@ from tests.fuzz.words import command_line, make_inputs, verbs
 VERBS = {verb.name: verb for verb in verbs()}
 CELLS = ("sweep", "reproduce")
 """Verbs that leave with 1 where single cells failed."""
-
-
-def at_once(n_jobs: int, return_as: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """`joblib.Parallel` without processes."""
-    assert n_jobs >= 1
-    assert return_as
-    return lambda work: (call(*arguments, **options) for call, arguments, options in work)
 
 
 def no_network(*_: object) -> Any:
@@ -68,9 +61,8 @@ def attempt(base: Path, name: str, pick: random.Random, place: Path) -> Sequence
     os.chdir(here)
     quick_audit = partial(audit_run, attacks="quick", controls=False)
     for module, name_, stand_in in (
-        (workers, "ProcessPoolExecutor", lambda **_: InThisProcess()),
+        (pool, "ProcessPoolExecutor", lambda **_: InThisProcess()),
         (catalog, "fetch", no_network),
-        (tune, "Parallel", at_once),
         (tune, "audit_run", quick_audit),
     ):
         setattr(module, name_, stand_in)

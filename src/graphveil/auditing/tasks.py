@@ -1,18 +1,13 @@
-"""Run attacks: each on one thread, several in parallel, within a time budget, with cached answers.
-
-The processes are joblib's, and not those of `experiments.workers`: attacks share large arrays, which joblib maps into
-memory once; a single job runs in this process, where any attack works; and one failed attack ends the audit.
-"""
+"""Run attacks: each on one thread, several in parallel, within a time budget, with cached answers."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from graphveil.auditing.attacks import Answers, Attack, check_answers
@@ -21,7 +16,7 @@ from graphveil.auditing.finding import Finding
 from graphveil.auditing.information import calibrate
 from graphveil.auditing.learners import Rows
 from graphveil.auditing.secret import NodeSecret, Secret
-from graphveil.interrupts import block_interrupts
+from graphveil.pool import parallel
 from graphveil.randomness import stream
 
 
@@ -129,7 +124,7 @@ def run(
     started, dropped = effort.started or time.perf_counter(), list[str]()
     finished: list[tuple[float, float]] = []  # cost and seconds of each finished attack, also of an earlier audit
 
-    def in_time() -> Iterator[Any]:
+    def in_time() -> Iterator[Callable[[], Finding]]:
         for number, task in enumerate(tasks):
             own_cache = cache if cache is not None and cache.covers(task.subject) else None
             elapsed = time.perf_counter() - started
@@ -141,14 +136,12 @@ def run(
                 continue
             if effort.on_attack is not None:
                 effort.on_attack(task.title, number, len(tasks))
-            yield delayed(task)(secret, seed, own_cache)
+            yield partial(task, secret, seed, own_cache)
 
     costs = {(task.subject, task.attack.name): task.attack.cost for task in tasks}
     findings: list[Finding] = []
-    jobs = min(effort.jobs, len(tasks))  # joblib starts every process, even one without work
-    with block_interrupts():
-        results = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="n_jobs")(in_time())
-    for finding in results:
+    jobs = min(effort.jobs, len(tasks))  # every process is started, even one without work
+    for finding in parallel(in_time(), jobs):
         finished.append((costs[finding.subject, finding.attack], finding.seconds / jobs))
         findings.append(finding)
     return findings, dropped

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from graphveil.errors import OUT_OF_MEMORY, GraphveilError, is_out_of_memory, unknown
-from graphveil.experiments import workers
 from graphveil.experiments.cell_embeddings import keep, read_kept, train
 from graphveil.experiments.cells import Cell, finish, read_result
 from graphveil.experiments.cluster import check_address
@@ -17,9 +16,11 @@ from graphveil.experiments.render import comma_separated, latex, markdown
 from graphveil.experiments.result_file import experiment_record
 from graphveil.experiments.spec import Experiment
 from graphveil.experiments.tables import Row, row
+from graphveil.experiments.workers import Workers, finishing, workers
 from graphveil.files import check_output_folder, hold_lock, write_text
 from graphveil.formats.experiment import SWEEP
 from graphveil.formats.store import write
+from graphveil.pool import Pool
 from graphveil.training.inputs import pick_device
 
 OnDone = Callable[[int, int, str | None], None]
@@ -30,6 +31,7 @@ CELLS_AT_ONCE = 12
 """The maximum number of cells in a batch: the work for each cell alone would otherwise take longer than the rest."""
 MOST_TRAINERS = 12
 """Processes that train on one GPU at most; more have to wait for each other."""
+NOT_WRITTEN = "its worker wrote no result of this configuration: install the same versions on all machines"
 
 
 @dataclass(frozen=True)
@@ -274,7 +276,10 @@ def run_missing(
     """
     failed: list[tuple[Cell, str]] = []
 
-    def settle(cell: Cell, fault: str | None) -> None:
+    def settle(cell: Cell, result: str | GraphveilError | None) -> None:
+        fault = None if result is None else str(result)
+        if fault is None and ray is not None and not cell.file(folder).exists():
+            fault = NOT_WRITTEN
         if fault is not None:
             failed.append((cell, fault))
         on_done(cell, fault)
@@ -288,33 +293,29 @@ def run_missing(
             alike.setdefault(cell.training_key, []).append(cell)
     to_train = batches([same[0] for same in alike.values()])
 
-    def trained(batch: Sequence[Cell], fault: str | None) -> None:
+    def trained(batch: Sequence[Cell], result: str | GraphveilError | None) -> None:
         """Audit the cells of a batch; if it failed, train its cells one by one."""
         for cell in batch:
-            if fault is not None and len(batch) > 1:
+            if result is not None and len(batch) > 1:
                 trainers.submit([cell], partial(train_batch, [cell]))
                 continue
             for same in alike[cell.training_key]:
-                if fault is not None:
-                    settle(same, fault)
+                if result is not None:
+                    settle(same, result)
                 else:
-                    auditors.submit(same, partial(run_cell, same))
+                    audit(same)
 
-    auditors = workers.workers(max(1, min(jobs, len(missing))), folder, settle, ray)
-    trainers = workers.Pool[Sequence[Cell]](
-        max(1, min(jobs, MOST_TRAINERS, len(to_train))), folder, trained, on_gpu=True
-    )
-    try:
+    def audit(cell: Cell) -> None:
+        auditors.submit(cell, partial(run_cell, cell), [cell.embeddings_file(folder)])
+
+    auditors: Workers[Cell, str | None] = workers(max(1, min(jobs, len(missing))), folder, settle, ray)
+    trainers = Pool(max(1, min(jobs, MOST_TRAINERS, len(to_train))), folder, trained, on_gpu=True)
+    with finishing(trainers, auditors):
         for batch in to_train:
             trainers.submit(batch, partial(train_batch, batch))
         for cell in missing:
             if cell not in alike.get(cell.training_key, ()):
-                auditors.submit(cell, partial(run_cell, cell))
-        workers.finish(trainers, auditors)
-    except BaseException:  # above all Ctrl-C
-        trainers.stop()
-        auditors.stop()
-        raise
+                audit(cell)
     return failed
 
 

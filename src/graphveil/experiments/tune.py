@@ -20,13 +20,12 @@ full.
 """
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from joblib import Parallel, delayed
 from msgspec import structs
 
 from graphveil.auditing import Audit, Effort
@@ -34,7 +33,8 @@ from graphveil.auditing.flags import OVERRULED
 from graphveil.data import digest
 from graphveil.errors import GraphveilError
 from graphveil.experiments.candidates import Candidate, Point, Search, Task, limits_of, opened, run_candidate
-from graphveil.experiments.cluster import Cluster, check_address
+from graphveil.experiments.cluster import check_address
+from graphveil.experiments.workers import Workers, finishing, wait, workers
 from graphveil.files import check_output_folder, hold_lock
 from graphveil.formats.audit import AuditRecord
 from graphveil.formats.limits import HIDDEN, LimitsRecord
@@ -122,49 +122,38 @@ def find(task: Task, out: Path, on_done: Callable[[int, int, str | None], None] 
     check_address(task.search.ray)
     check_output_folder(out, (CANDIDATES,))
     task, limits, chance = _checked(task)
-    encoders, done = task.search.encoders, 0
-    planned = len(encoders) + (len(TRADEOFFS) if task.max_leak else len(GAINS)) + SEEDS - 1
+    search, folder = task.search, out / CANDIDATES
+    planned = len(search.encoders) + (len(TRADEOFFS) if task.max_leak else len(GAINS)) + SEEDS - 1
+    found: list[Point] = []
+
+    def settle(_: Candidate, point: Point | GraphveilError) -> None:
+        if isinstance(point, GraphveilError):
+            raise point
+        found.append(point)
+        if on_done is not None:
+            on_done(len(found), max(planned, len(found)), None)
 
     def measure(candidates: Sequence[Candidate]) -> list[Point]:
-        nonlocal done
-        found = []
-        for point in _trained(task, candidates, out / CANDIDATES):
-            found.append(point)
-            done += 1
-            if on_done is not None:
-                on_done(done, max(planned, done), None)
-        return found
+        before = len(found)
+        for candidate in candidates:
+            work = partial(run_candidate, task, candidate, threads=1)
+            pool.submit(candidate, work, needs=[folder / str(candidate)])
+        wait(pool)
+        return found[before:]
 
     with _lock(out):
         if on_done is not None:
             on_done(0, planned, None)
-        return search_stages(task, limits, chance, measure)
+        on_gpu = search.device != "cpu"
+        pool: Workers[Candidate, Point] = workers(min(search.jobs, planned), folder, settle, search.ray, on_gpu)
+        with finishing(pool):
+            return search_stages(task, limits, chance, measure)
 
 
 def _checked(task: Task) -> tuple[Task, dict[str, float], dict[str, float]]:
     """The task with the digest of its graph, its limits and its chance levels; refused if it cannot be searched."""
     graph, _ = opened(task)
     return replace(task, graph_digest=digest(graph)), *limits_of(task, graph)
-
-
-def _trained(task: Task, candidates: Sequence[Candidate], folder: Path) -> Iterator[Point]:
-    """Train candidates in processes of this machine or of a Ray cluster, and yield each that is finished."""
-    works = [partial(run_candidate, task, candidate, threads=1) for candidate in candidates]
-    jobs = max(1, min(task.search.jobs, len(candidates)))
-    if task.search.ray is None:
-        yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(work)(folder) for work in works)
-        return
-    cluster = Cluster[Point](task.search.ray, jobs)
-    try:
-        for candidate, work in zip(candidates, works, strict=True):
-            cluster.submit(work, folder, [folder / str(candidate)])
-        while not cluster.is_idle:
-            for _, point in cluster.finished(None):
-                if isinstance(point, GraphveilError):
-                    raise point
-                yield point
-    finally:  # also after Ctrl-C
-        cluster.close()
 
 
 def judge(task: Task, out: Path, points: Sequence[Point], effort: Effort | None = None) -> Tuned:

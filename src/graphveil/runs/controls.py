@@ -4,11 +4,12 @@ They are kept in the run's folder, so that a second audit does not train them ag
 """
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import torch
-from joblib import Parallel, delayed
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -18,7 +19,7 @@ from graphveil.data.origin import origin_of
 from graphveil.data.readers.features import sources_of
 from graphveil.data.sparse import CsrParts, csr, join_features, split_features
 from graphveil.errors import GraphveilError
-from graphveil.interrupts import block_interrupts
+from graphveil.pool import parallel
 from graphveil.randomness import stream
 from graphveil.runs.folder import RunFolder
 from graphveil.runs.trained_on import too_few
@@ -91,10 +92,8 @@ def encoder_controls(
     veil.seed = stream(veil.seed, "again") % 2**31
     todo[REFITTED] = (veil, graph)
     at_once = jobs > 1 and pick_device(veil.device).type == "cpu" and graph.edge_index.size(1) <= 2 * LARGEST
-    work = [delayed(_fit)(own, *split_features(of), learned, split) for own, of in todo.values()]
-    work += [delayed(call)() for call in (meanwhile() if at_once else ())]
-    with block_interrupts():
-        done = Parallel(n_jobs=jobs if at_once else 1, return_as="generator")(work)
+    fits = [partial(_fit, own, *split_features(of), learned, split) for own, of in todo.values()]
+    done: Iterator[Any] = parallel([*fits, *(meanwhile() if at_once else ())], jobs if at_once else 1)
     for name, (z, kept) in zip(todo, done, strict=False):
         controls[name] = z
         if name == UNPROTECTED:
