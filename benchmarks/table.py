@@ -30,7 +30,7 @@ both sides of a ratio were measured alternately in one process.
 
 - **round**: one round of Algorithm 1 (links kept, labels hidden, lambda 0.5, objective `club`) with the paper's linear
   adversary and the default sizes of each encoder. *Our adversary* is an MLP with five steps in each round. *Whole
-  `protect`* has the default objective: `codes`, but an older one in the rows of the GPU.
+  `protect`* has the default objective, `codes`.
 - **plain**: the same round with the layers of PyG, dense features and edge lists (`benchmarks/plain.py`).
 - **audit**: the full panel of a run on Pubmed (two processes, seed 100), with the training of all control encoders.
 - **mini-batches**: one round of `codes` with mini-batches, while a thread prepares the next one. **processes**: the

@@ -48,9 +48,9 @@ def export(
         list[str] | None,
         typer.Option(
             help="The highest attack accuracy or AUC to accept, from 0 to 1: refuse if the certificate allows more."
-            " Without a certificate, refuse if the upper bound over all attacks is above the limit, or the upper limit"
-            " of the 95 % interval of the second metric (balanced accuracy or, for links, class-matched AUC). NAME=0.6"
-            " is for one secret. May be given several times."
+            " Without a certificate, refuse if one of these is above it: the upper bound over all attacks, or the upper"
+            " end of the 95 % interval of the second metric (balanced accuracy or, for links, class-matched AUC)."
+            " NAME=0.6 is for one secret. May be given several times."
         ),
     ] = None,
     released_before: Annotated[

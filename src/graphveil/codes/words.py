@@ -36,7 +36,7 @@ NOT_COVERED: tuple[tuple[str, str], ...] = (
     ),
     (
         "Counts, probabilities or logits that are published with the codes.",
-        "A release has hard codes, the code book and the card, but no counts, probabilities or logits.",
+        "A release has hard codes, the code book and the card, but no counts, probabilities or logits of a secret.",
     ),
 )
 """What a certificate does not cover, and how graphveil responds: (objection, answer)."""

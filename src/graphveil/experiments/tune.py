@@ -3,7 +3,8 @@
 Candidates are runs of `protect` in folders of their own, so that a stopped search continues. These are trained:
 
 1. each encoder at a trade-off of 1/2;
-2. the best encoder at other trade-offs;
+2. the best encoder at other trade-offs or, to keep a smallest utility while classes are hidden, with other limits in
+   training;
 3. if classes are hidden, candidates that are above the limit but more useful than all within it, with a lower limit in
    training; and if no candidate is within the limit, the nearest one with a limit of 0 in training;
 4. the best candidate with further seeds;

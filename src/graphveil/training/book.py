@@ -24,7 +24,7 @@ from graphveil.training.targets import LearnedTarget, NodeClasses
 MAX_SIZE = 6
 """The largest number of values of a group that is chosen by default: three groups of six are 216 codes."""
 NODES_PER_CODE = 14
-"""At least so many nodes, or two of each class, for each code that an encoder may use; most codes stay unused."""
+"""About so many nodes, or two of each class, for each code that an encoder may use; most codes stay unused."""
 
 CODES_FOR_DEGREES = 100
 """With fewer codes, the degree of a node does not affect its code: on small graphs that cost 2 to 5 points of AUC."""
