@@ -127,9 +127,9 @@ def find(task: Task, out: Path, on_done: Callable[[int, int, str | None], None] 
     planned = len(search.encoders) + (len(TRADEOFFS) if task.max_leak else len(GAINS)) + SEEDS - 1
     found: list[Point] = []
 
-    def settle(_: Candidate, point: Point | GraphveilError) -> None:
+    def settle(candidate: Candidate, point: Point | GraphveilError) -> None:
         if isinstance(point, GraphveilError):
-            raise point
+            raise GraphveilError(f"candidate {candidate}: {point}")
         found.append(point)
         if on_done is not None:
             on_done(len(found), max(planned, len(found)), None)
