@@ -7,9 +7,21 @@ message and exits with code 2.
 import difflib
 from collections.abc import Iterable
 
+LONGEST = 600
+"""Maximum number of characters of a message; names in it come from files and may be very long."""
+
 
 class GraphveilError(Exception):
     """A fault that the caller can correct: a file, a graph, an option, the network, the disk."""
+
+    longest = LONGEST
+    """Maximum number of characters that the command line prints."""
+
+
+class RefusedError(GraphveilError):
+    """A release that is refused. The message lists every objection."""
+
+    longest = 10 * LONGEST
 
 
 class LeakError(GraphveilError):
@@ -18,10 +30,6 @@ class LeakError(GraphveilError):
 
 class DivergedError(GraphveilError):
     """Training produced a number that is not finite; the last good state is kept."""
-
-
-LONGEST = 600
-"""Maximum number of characters of a message; names in it come from files and may be very long."""
 
 
 OUT_OF_MEMORY = (

@@ -178,9 +178,10 @@ def report_write_errors(path: Path) -> Iterator[None]:
         yield
     except (OSError, RecursionError) as error:  # the latter for a path of a thousand folders
         reason = getattr(error, "strerror", None) or str(error)
-        raise GraphveilError(
-            f"cannot write {path}: {reason}. Free some space, or choose a folder that you can write to."
-        ) from error
+        advice = "Free some space, or choose a folder that you can write to."
+        if isinstance(error, FileExistsError | NotADirectoryError):
+            advice = "A file is where a folder is needed: choose another path."
+        raise GraphveilError(f"cannot write {path}: {reason}. {advice}") from error
 
 
 def check_output_file(path: Path) -> None:

@@ -9,12 +9,20 @@ same numbers alone, in a batch, on a CPU and on a GPU.
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Integral
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from graphveil import kernels
+from graphveil.errors import GraphveilError
+
+
+def check_seed(seed: object) -> None:
+    """Refuse a seed that is not a whole number: any text could name a stream, but a run could not be repeated by it."""
+    if not isinstance(seed, Integral) or isinstance(seed, bool):
+        raise GraphveilError(f"seed is {seed!r}: expected a whole number.")
 
 
 def stream(seed: int, *names: str | int) -> int:

@@ -133,7 +133,6 @@ def attribute(value: int) -> Callable[[Data], Data]:
     [
         (continuous, None, "coin", "z has 1,500 distinct rows for 1,500 nodes: .* at least 5 nodes per distinct row"),
         (lambda _: np.arange(1500)[:, None] % 301, None, "links", "z has 301 distinct rows for 1,500 nodes"),
-        (lambda _: np.ones((1500, 2)), None, "coin", "the same row for every node"),
         (lambda town: rows_of(codes_of(town))[:-1], None, "coin", "1499 rows and the graph has 1500 nodes"),
         (lambda _: np.full((1500, 1), np.nan), None, "coin", "nan in row 0, column 0"),
         (lambda town: rows_of(codes_of(town)), None, "age", "the graph has no 'age'"),

@@ -230,7 +230,6 @@ def test_the_quick_panel_runs_no_learners_if_known_examples_fill_the_table(
 def test_a_continuous_embedding_has_no_certificate(town: Data, town_split: gv.Split) -> None:
     z = np.random.default_rng(0).normal(size=(1500, 3))
     assert certificate_of(z, town, town_split, "coin") is None
-    assert certificate_of(np.ones((1500, 2)), town, town_split, "coin") is None
     audit = gv.audit(z, town, town_split, "coin", attacks="quick")
     assert audit.certificate is None
     assert "table of distinct rows" not in {finding.attack for finding in audit.findings}

@@ -48,7 +48,7 @@ def test_on_the_command_line(
     said, err = capfd.readouterr()
     assert (left.value.code or 0, err) == (0, "")
     assert "160 nodes, of which 160 are in the run too" in said
-    assert "warning: the embeddings predict labels no better than chance. Train a run on this graph." in said
+    assert "the embeddings predict labels not significantly better than chance. Train a run on this graph." in said
     assert "tribe was not audited: the graph has no 'tribe'" in said
     assert "Audit of links" in said
     assert (tmp_path / "out" / "audit.links.json").exists()

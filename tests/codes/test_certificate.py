@@ -18,7 +18,11 @@ def test_sentences() -> None:
         " 10 nodes correctly; the chance level is 50.0 %. For nodes like these, with 95 % confidence, the share is at"
         " most 91.3 %"
     )
-    assert dict(calibrated.rows)["worst code"].startswith("75.0 % of the 4 nodes with code 0 are of class 0.")
+    assert dict(calibrated.rows)["worst code"].startswith(
+        "75.0 % of the 4 known nodes with code 0 have labels = class 0."
+    )
+    named = class_certificate(CODES, Y, secret="gender", names=["f", "m"])
+    assert dict(named.rows)["worst code"].startswith("75.0 % of the 4 known nodes with code 0 have gender = f.")
     assert "no calibration nodes" in class_certificate(CODES, Y).sentence
     assert len(NOT_COVERED) == 7
 

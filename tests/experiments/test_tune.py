@@ -28,6 +28,7 @@ from graphveil.runs.audit import audit_run
 from graphveil.runs.folder import LEDGER, RunFolder
 from tests.cheap import InThisProcess
 from tests.formats import made
+from tests.release.made import drawn, write_tables
 
 Rule = Callable[[Candidate], tuple[float, float]]
 
@@ -266,6 +267,19 @@ def test_the_chosen_run_is_an_ordinary_run_folder(tmp_path: Path, monkeypatch: p
     assert saved["met"] == result.met
     again = gv.tune("karate", tmp_path / "out", max_leak="+40", search=search)
     assert [point.candidate for point in again.points] == [point.candidate for point in result.points]
+
+
+@pytest.mark.usefixtures("one_process")
+def test_the_secret_of_an_own_graph_is_read_as_a_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `gv.protect` and `gv.sweep`, nobody has to name its column twice."""
+    monkeypatch.setattr("graphveil.experiments.tune.TRADEOFFS", ())
+    monkeypatch.setattr("graphveil.experiments.tune.SEEDS", 1)
+    monkeypatch.setattr("graphveil.experiments.tune.audit_run", partial(audit_run, attacks="quick", controls=False))
+    tables = write_tables(tmp_path / "tables", *drawn(0))
+    search = Search(encoders=("gcn",), rounds=2)
+    result = gv.tune(tables, tmp_path / "out", secret="tribe", max_leak="+40", search=search)
+    assert set(result.limits) == {"tribe"}
+    assert (RunFolder(result.folder).record().reading or {})["attributes"] == ["tribe"]
 
 
 KARATE = Task.of("karate", "links", ("labels",), "+40", None, Search(encoders=("gcn",), rounds=2))

@@ -4,7 +4,7 @@ import torch
 from torch_geometric.data import Data
 
 import graphveil as gv
-from graphveil.data import UNKNOWN
+from graphveil.data import UNKNOWN, check_split
 from graphveil.data.graph import encode_pairs, undirected_pairs
 from graphveil.experiments.validation import without_test_part
 
@@ -20,7 +20,7 @@ def test_nothing_of_the_test_part_is_left(planted: Data) -> None:
     assert not torch.isin(split.test_nodes, held).any()
     pairs = torch.cat([inner.train_links, inner.val_links, inner.test_links], dim=1)
     assert not torch.isin(encode_pairs(split.test_links), encode_pairs(pairs)).any()
-    inner.check_links(seen)
+    check_split(inner, seen)
 
 
 def test_validation_takes_the_place_of_the_test_part(planted: Data) -> None:

@@ -1,5 +1,8 @@
 """A veil follows the conventions of scikit-learn."""
 
+from functools import partial
+from typing import Any
+
 import pytest
 from sklearn.base import clone
 from torch_geometric.data import Data
@@ -45,3 +48,46 @@ def test_the_repr_is_short(small: Data, small_split: gv.Split, quick: gv.Recipe)
         "Split(nodes: 51 train, 24 val, 75 test, 0 spare; links: 425 train, 25 val, 50 test; messages along train"
         " links)"
     )
+
+
+def test_a_recipe_that_was_set_later_is_a_parameter(quick: gv.Recipe) -> None:
+    """A clone would otherwise train with the default recipe, without a word."""
+    veil = gv.Veil("links", "labels")
+    assert veil.get_params()["recipe"] is None
+    veil.recipe = quick.but(rounds=3)
+    veil.secrets = ("labels", "age")
+    assert veil.get_params()["recipe"] is veil.recipe
+    assert clone(veil).recipe.rounds == 3
+    assert clone(veil).secrets == ("labels", "age")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"seed": None}, "seed is None: expected a whole number"),
+        ({"seed": "x"}, "seed is 'x': expected a whole number"),
+        ({"seed": 1.5}, "seed is 1.5: expected a whole number"),
+        ({"tradeoff": "0.5"}, "tradeoff is '0.5': expected a number from 0"),
+        ({"tradeoff": 5}, "tradeoff is 5: expected a number from 0"),
+        ({"recipe": {"rounds": 3}}, r"recipe is a dict: expected a graphveil.Recipe, such as veil.recipe.but\("),
+    ],
+)
+def test_parameters_of_the_wrong_type_are_refused_before_training(
+    wrong: dict[str, Any], sentence: str, small: Data, small_split: gv.Split
+) -> None:
+    with pytest.raises(gv.GraphveilError, match=f"^{sentence}"):
+        gv.Veil(**wrong).fit(small, small_split)
+
+
+def test_arguments_that_are_no_graph_or_no_split_are_refused(small: Data, small_split: gv.Split) -> None:
+    veil, no_graph = gv.Veil(), "^the graph is a Split: expected a torch_geometric Data"
+    with pytest.raises(gv.GraphveilError, match=no_graph):
+        veil.fit(small_split, small)  # type: ignore[arg-type]
+    with pytest.raises(gv.GraphveilError, match=no_graph):
+        gv.certify([[0.0]], small_split, small)  # type: ignore[arg-type]
+    calls: list[Any] = [veil.fit, partial(gv.audit, [[0.0]]), partial(gv.certify, [[0.0]])]
+    for call in calls:
+        with pytest.raises(gv.GraphveilError, match=r"^the split is a NoneType: expected a graphveil.Split, such as"):
+            call(small, None)
+    with pytest.raises(gv.GraphveilError, match=r"^seed is 'x': expected a whole number"):
+        gv.Split.proportional(small, "x")  # type: ignore[arg-type]

@@ -18,8 +18,9 @@ from graphveil.codes.classes import MAX_CELLS
 from graphveil.codes.counting import link_blocks
 from graphveil.codes.measures import best_accuracy, best_auc, best_balanced_accuracy
 from graphveil.codes.tables import link_cells, weighted_counts
-from graphveil.data import UNKNOWN, Split, check_graph, node_classes
+from graphveil.data import UNKNOWN, Split, check_graph, check_split, node_classes
 from graphveil.data.graph import columns_of, undirected_pairs
+from graphveil.data.origin import class_names
 from graphveil.errors import GraphveilError
 from graphveil.target import LINKS, Target
 
@@ -44,13 +45,8 @@ def certify(z: Any, graph: Data, split: Split, secret: str = "labels", classes: 
         A `ClassCertificate`, or a `LinkCertificate` for links.
     """
     check_graph(graph)
-    num_nodes = graph.x.size(0)
-    if split.num_nodes != num_nodes:
-        raise GraphveilError(
-            f"the split is for {split.num_nodes} nodes and the graph has {num_nodes}: build it from this graph."
-        )
-    split.check_links(graph)
-    check_embeddings(z, num_nodes)
+    check_split(split, graph)
+    check_embeddings(z, graph.x.size(0))
     codes = row_codes(z)
     if (obstacle := _obstacle(codes, graph, secret)) is not None:
         raise GraphveilError(obstacle)
@@ -125,9 +121,7 @@ def degree_terciles(pairs: Integers, num_nodes: int) -> Integers:
 def _obstacle(codes: Integers, graph: Data, secret: str) -> str | None:
     """Why these codes have no certificate for a secret; None if they have one."""
     count, num_nodes = int(codes.max()) + 1, len(codes)
-    if count == 1:
-        return "z has the same row for every node: there is nothing to certify."
-    if not is_discrete(codes):
+    if count > 1 and not is_discrete(codes):
         return (
             f"z has {count:,} distinct rows for {num_nodes:,} nodes: a certificate needs at least"
             f" {NODES_PER_CODE} nodes per distinct row on average. Release codes, or use gv.audit, which attacks"
@@ -156,12 +150,14 @@ def _certificate(codes: Integers, graph: Data, split: Split, secret: str, classe
         y = matching_classes(graph, classes)
         test_links = columns_of(split.test_links.cpu(), pairs)
         return link_certificate(codes, pairs.numpy(), y, calibration=test_links.numpy())
+    y = node_classes(graph, secret).cpu().numpy()
     return class_certificate(
         codes,
-        node_classes(graph, secret).cpu().numpy(),
+        y,
         calibration=split.test_nodes.cpu().numpy(),
         strata={"degree tercile": degree_terciles(pairs.numpy(), len(codes))},
         secret=secret,
+        names=class_names(graph, secret, int(y.max(initial=0)) + 1),
     )
 
 

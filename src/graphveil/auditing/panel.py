@@ -24,7 +24,7 @@ from graphveil.auditing.metrics import Integers
 from graphveil.auditing.result import Audit
 from graphveil.auditing.secret import LinkSecret, NodeSecret, Secret, link_secret, node_secret
 from graphveil.auditing.tasks import Effort, Task, run
-from graphveil.data import Split, check_graph, digest
+from graphveil.data import Split, check_graph, check_split, digest
 from graphveil.errors import GraphveilError, unknown
 from graphveil.formats.audit import Origin
 from graphveil.target import LABELS, Target
@@ -68,11 +68,7 @@ def audit(  # noqa: PLR0913 - three are required, and each of the others is give
     """
     check_graph(graph)
     check_columns(graph, by)
-    if split.num_nodes != graph.x.size(0):
-        raise GraphveilError(
-            f"the split is for {split.num_nodes} nodes and the graph has {graph.x.size(0)}: build it from this graph."
-        )
-    split.check_links(graph)
+    check_split(split, graph)
     rows = check_embeddings(z, graph.x.size(0))
     codes = row_codes(z)
     context, effort = context or Context(), effort or Effort()

@@ -10,6 +10,7 @@ from graphveil.auditing.finding import Finding, signed, strongest
 from graphveil.auditing.groups import MEASURES, MIN_EXAMPLES, judged
 from graphveil.auditing.groups import Group as NodeGroup
 from graphveil.auditing.result import Audit
+from graphveil.auditing.verdict import SHORTEST_WAY
 from graphveil.errors import printable
 from graphveil.formats.audit import sampling
 from graphveil.target import CHANCE_AUC, Target
@@ -151,6 +152,8 @@ def _size(audit: Audit) -> str:
     end = "a perfect attack" if scale.unprotected is None else "the unprotected encoder"
     value = 100.0 if scale.unprotected is None else 100 * scale.unprotected
     way = f"of the way from the {scale.compared_with} ({100 * scale.reference:.1f}) to {end} ({value:.1f})"
+    if value < 100 * (scale.reference + SHORTEST_WAY):
+        way += f", which counts as {100 * SHORTEST_WAY:.0f} points"
     certified = "" if scale.certified is None else f"; certified: at most {100 * scale.certified:.0f} % by any metric"
     return f"{100 * scale.size:.0f} % [{low:.0f}, {high:.0f}] {way}{certified}"
 

@@ -18,7 +18,7 @@ def run() -> None:
             check_arguments(sys.argv)
             app()
     except GraphveilError as error:
-        fail(str(error))
+        fail(str(error), longest=error.longest)
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise

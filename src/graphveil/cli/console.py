@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from graphveil.errors import printable, shortened
+from graphveil.errors import LONGEST, printable, shortened
 from graphveil.processes import claim_report, finish_report, launched, wait_for_report
 
 if TYPE_CHECKING:
@@ -78,10 +78,12 @@ def exit_on_interrupt(
         fail(f"interrupted; {outcome}", code=130)
 
 
-def fail(sentence: str, code: int = 2) -> NoReturn:
+def fail(sentence: str, code: int = 2, longest: int = LONGEST) -> NoReturn:
     """Print a sentence on stderr, shortened if it is too long, and exit. Of several processes, one prints it."""
     if claim_report():
-        PlainConsole(stderr=True, soft_wrap=True).print("graphveil:", printable(shortened(sentence)), highlight=False)
+        PlainConsole(stderr=True, soft_wrap=True).print(
+            "graphveil:", printable(shortened(sentence, longest)), highlight=False
+        )
         finish_report()
     else:
         wait_for_report()

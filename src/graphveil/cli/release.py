@@ -155,7 +155,7 @@ def embed(
     audits: dict[Path, Audit] = {}
     if audit and made.secrets:
         audits = _audit_embedded(made, panel, jobs, root)
-    else:
+    elif made.secrets:
         _say(f"the embeddings were not audited; to audit them: {_audit_command(made, panel, root)}")
     console.result(
         EmbedRecord(

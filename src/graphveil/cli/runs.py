@@ -158,7 +158,9 @@ def protect(
     title = f"{opened.title}: {utility} kept, {' and '.join(secrets)} hidden"
     console.print(scores_table(title, {f"tradeoff {tradeoff:g}": run.score}))
     show_certificates(run.certificates)
-    advice = "Raise --tradeoff, or choose a utility that the features and links can predict."
+    advice = "Choose a utility that the features and links can predict."
+    if tradeoff < 1:
+        advice = "Raise --tradeoff, or choose a utility that the features and links can predict."
     warn_if_utility_is_lost(run.utility, advice)
     console.print(
         f"{len(veil.history_)} rounds in {run.seconds:.1f} s; files in {out}", highlight=False, soft_wrap=True

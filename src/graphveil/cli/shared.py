@@ -117,7 +117,8 @@ def warn_if_utility_is_lost(utility: "Utility", advice: str) -> None:
     """Print a warning with some advice if the embeddings predict the utility no better than chance."""
     if utility.is_at_chance:
         console.print(
-            f"warning: the embeddings predict {utility.name} no better than chance. {advice}",
+            f"warning: on {utility.examples:,} test examples, the embeddings predict {utility.name} not significantly"
+            f" better than chance. {advice}",
             style="bold",
             highlight=False,
             soft_wrap=True,

@@ -112,12 +112,14 @@ def _show(result: "Tuned", title: str, utility: str) -> None:
     """Print the candidates, the best first, and the audits of the chosen one."""
     from graphveil.experiments.tune import on_front
 
-    heads = ["", "encoder", "trade-off", "seed", f"{utility} kept", *result.limits, "within limit", "on Pareto front"]
+    heads = ["", "encoder", "trade-off", "gain", "seed", f"{utility} kept"]
+    heads += [*result.limits, "within limit", "on Pareto front"]
     rows = [
         [
             "★" if number == 0 else "",
             point.candidate.encoder,
             f"{point.candidate.tradeoff:g}",
+            f"{100 * point.candidate.gain:.3g} %",
             str(point.candidate.seed),
             f"{100 * point.utility:.1f}",
             *(f"{100 * leak:.1f}" for leak in point.leaks.values()),

@@ -9,7 +9,7 @@ No attack is trained. The certificate is computed from the table of nodes by cod
 Nodes with the same code cannot be distinguished, so an attacker who treats them differently gains nothing on average.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -42,6 +42,7 @@ def class_certificate(
     strata: Mapping[str, Integers] | None = None,
     confidence: float = 0.95,
     secret: str = "class",
+    names: Sequence[str] | None = None,
 ) -> ClassCertificate:
     """Compute what codes can reveal about a class.
 
@@ -52,6 +53,7 @@ def class_certificate(
         strata: columns by name, (n,) integers each; nodes with a negative value are left out.
         confidence: the confidence of the statement about other nodes.
         secret: the name of the class in sentences.
+        names: the names of the values of the class.
     """
     sizes = code_sizes(codes, int(codes.max(initial=0)) + 1)
     table = _known_table(codes, y, len(sizes), secret)
@@ -90,12 +92,13 @@ def class_certificate(
         not_covered=NOT_COVERED,
     )
     sentence = f"{_this_release(counted)} {_other_nodes(counted)}"
-    return replace(counted, sentence=sentence, rows=tuple(_rows(counted)))
+    return replace(counted, sentence=sentence, rows=tuple(_rows(counted, names)))
 
 
-def _rows(one: ClassCertificate) -> list[tuple[str, str]]:
+def _rows(one: ClassCertificate, names: Sequence[str] | None) -> list[tuple[str, str]]:
     """The certificate as (name, sentence), in the order of display."""
     worst = one.worst
+    name = f"class {worst.likely_class}" if names is None else names[worst.likely_class]
     rows = [
         ("this release", _this_release(one)),
         ("other nodes", _other_nodes(one)),
@@ -112,8 +115,8 @@ def _rows(one: ClassCertificate) -> list[tuple[str, str]]:
         ),
         (
             "worst code",
-            f"{at_most(worst.share)} of the {worst.nodes:,} nodes with code {worst.code} are of class"
-            f" {worst.likely_class}. The rarest code has {one.smallest_code:,} nodes.",
+            f"{percent(worst.share)} of the {worst.nodes:,} known nodes with code {worst.code} have {one.secret} ="
+            f" {name}. The rarest code has {one.smallest_code:,} nodes, known or not.",
         ),
         ("any secret", f"At most {one.bits_per_node:.2f} bits per node, from {one.codes:,} codes in use."),
     ]

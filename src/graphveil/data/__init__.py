@@ -6,7 +6,7 @@ from graphveil.data.graph import UNKNOWN, check_graph, check_targets, digest, no
 from graphveil.data.leaky_columns import find_leaky_columns
 from graphveil.data.origin import ReadOptions
 from graphveil.data.readers import read_graph
-from graphveil.data.splits.split import SPLITS, Split
+from graphveil.data.splits.split import SPLITS, Split, check_split
 
 __all__ = [
     "SPLITS",
@@ -15,6 +15,7 @@ __all__ = [
     "ReadOptions",
     "Split",
     "check_graph",
+    "check_split",
     "check_targets",
     "digest",
     "find_leaky_columns",

@@ -199,8 +199,12 @@ def check_graph(graph: Data) -> None:
     """Refuse a graph that cannot be trained on.
 
     Raises:
-        GraphveilError: If `x` or `edge_index` is missing, or has a wrong shape, type or value.
+        GraphveilError: If it is no graph, or `x` or `edge_index` is missing, or has a wrong shape, type or value.
     """
+    if not isinstance(graph, Data):
+        raise GraphveilError(
+            f"the graph is a {type(graph).__name__}: expected a torch_geometric Data, as load and read_graph return it."
+        )
     if graph.edge_index is None or graph.x is None:
         missing = "edge_index" if graph.edge_index is None else "x"
         raise GraphveilError(f"the graph has no {missing}: a graph needs node features x and links edge_index.")

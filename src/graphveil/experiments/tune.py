@@ -43,6 +43,7 @@ from graphveil.formats.store import write
 from graphveil.formats.tune import CandidateRecord, PointRecord, SecretLimit, TuneRecord
 from graphveil.runs.audit import audit_run
 from graphveil.runs.folder import LEDGER, RECORD, RunFolder
+from graphveil.runs.opening import open_source
 from graphveil.target import CHANCE_AUC, LINKS, Target, gain_over_chance, without_links
 
 TRADEOFFS = (0.3, 0.7, 0.85)
@@ -87,7 +88,7 @@ class Tuned:
 
 
 def tune(
-    graph: str,
+    graph: str | Path,
     out: str | Path,
     utility: str = "links",
     secret: str | Sequence[str] = "labels",
@@ -107,8 +108,11 @@ def tune(
         min_utility: instead of `max_leak`: the accuracy or AUC to keep. The candidate with the least leak is chosen.
         search: the encoders to try, the seed, the number of processes and so on.
     """
-    secrets = (secret,) if isinstance(secret, str) else tuple(secret)
-    task = Task.of(graph, utility, secrets, max_leak, min_utility, search or Search())
+    secrets, search = (secret,) if isinstance(secret, str) else tuple(secret), search or Search()
+    Task.of(str(graph), utility, secrets, max_leak, min_utility, search)  # check the settings before the graph is read
+    opened = open_source(str(graph), search.reading, targets=(utility, *secrets))
+    search = replace(search, reading=opened.reading, split=search.split or opened.default_split)
+    task = Task.of(opened.name, utility, secrets, max_leak, min_utility, search)
     return judge(task, Path(out), find(task, Path(out)))
 
 

@@ -436,6 +436,6 @@ def _exceeds(bound: Bound, limit: float, words: str) -> str:
 
 
 def _over(value: float, limit: float) -> str:
-    """Format a value with as many digits as show that it is above the limit."""
-    digits = next((digits for digits in range(3, 12) if round(value, digits) > limit), 12)
-    return f"{value:.{digits}f}"
+    """Format a value that is above the limit, rounded up, with as many digits as keep it close."""
+    digits = 3 if value - limit >= 0.001 else next((n for n in range(3, 12) if round(value, n) > limit), 12)
+    return f"{math.ceil(value * 10**digits - 1e-9) / 10**digits:.{digits}f}"

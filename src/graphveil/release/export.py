@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphveil.auditing.certify import NODES_PER_CODE
-from graphveil.errors import GraphveilError, unknown
+from graphveil.errors import GraphveilError, RefusedError, shortened, unknown
 from graphveil.files import create_folder, report_write_errors, sha256, try_lock, write_text
 from graphveil.release.card import card
 from graphveil.release.earlier_releases import Joint
@@ -83,7 +83,7 @@ def release(
     evidence = gather(run, max_leak or Limits(), released_before, root)
     chosen = _chosen(formats, evidence)
     if evidence.objections and not force:
-        raise GraphveilError(_refusal(run, evidence))
+        raise RefusedError(_refusal(run, evidence))
     embeddings = evidence.embeddings if key is None else under_pseudonyms(evidence.embeddings, key)
     with _in_place_at_the_end(out.resolve()) as folder:
         for name in chosen:
@@ -164,7 +164,7 @@ def _check_places(run: Path, out: Path) -> None:
 
 
 def _refusal(run: Path, evidence: Evidence) -> str:
-    sentences = [f"{run} was not exported: {'; '.join(evidence.objections)}."]
+    sentences = [f"{run} was not exported: {'; '.join(map(shortened, evidence.objections))}."]
     if not all(evidence.audits.values()):
         sentences.append(f"Audit it first: `graphveil audit {shlex.quote(str(run))}`.")
     if evidence.leaks_without_limit:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from numbers import Integral, Real
 from typing import Any
 
 from graphveil.data.splits.split import Knowledge
@@ -104,6 +105,7 @@ class Recipe:
     hub_share: float = 0.0
 
     def __post_init__(self) -> None:
+        self._check_types()
         for name in (
             "rounds",
             "inner_steps",
@@ -136,6 +138,16 @@ class Recipe:
         for name in ("weight_decay", "warmup", "ramp", "leak_limit", "link_weight"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise GraphveilError(f"{name}={getattr(self, name)}: expected a number of at least 0.")
+
+    def _check_types(self) -> None:
+        """Refuse a value of another type than the default; a field with the default None takes whole numbers."""
+        for one in fields(self):
+            value, kind = getattr(self, one.name), int if one.name in _WHOLE_OR_NONE else type(one.default)
+            if kind not in _KINDS or one.name == "head" or (value is None and one.default is None):
+                continue
+            allowed = {int: Integral, float: Real}.get(kind, kind)
+            if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
+                raise GraphveilError(f"{one.name}={value!r}: expected {_KINDS[kind]}.")
 
     def but(self, **changes: Any) -> "Recipe":
         """Return a copy with some fields changed.

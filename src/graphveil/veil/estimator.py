@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from importlib import metadata
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from torch_geometric.data import Data
 
 import graphveil
 from graphveil import kernels
-from graphveil.data import Split, check_graph, check_targets, digest
+from graphveil.data import Split, check_graph, check_split, check_targets, digest
 from graphveil.errors import GraphveilError, first_line, unknown
 from graphveil.files import write_json, write_tensors
 from graphveil.formats.run import SCHEMA, RunRecord, VeilRecord
@@ -35,6 +36,7 @@ from graphveil.models.grid import Grid
 from graphveil.models.stack import load_parts
 from graphveil.models.student import Student
 from graphveil.progress import show_rounds
+from graphveil.randomness import check_seed
 from graphveil.target import LINKS
 from graphveil.training.distil import student_logits
 from graphveil.training.graphs import features_of, graph_of, in_batches
@@ -93,13 +95,17 @@ class Veil(Params):
         seed: int = 0,
         device: str = "auto",
     ) -> None:
-        self._given = {"secret": secret, "adversary": adversary, "recipe": recipe}
         self.utility, self.encoder = utility, encoder
         self.secrets = (secret,) if isinstance(secret, str) else tuple(secret)
         self.tradeoff, self.objective = tradeoff, objective
         self.adversary = adversary or Adversary()
         self.recipe = recipe or default_recipe(utility, encoder, objective, self.secrets)
         self.seed, self.device = seed, device
+        self._given = {
+            "secret": ("secrets", self.secrets, secret),
+            "adversary": ("adversary", self.adversary, adversary),
+            "recipe": ("recipe", self.recipe, recipe),
+        }
 
     @property
     def trains_codes(self) -> bool:
@@ -115,8 +121,16 @@ class Veil(Params):
         """Refuse settings that are invalid for every graph; `fit` does so too."""
         if self.objective not in OBJECTIVES:
             raise unknown("objective", self.objective, OBJECTIVES)
-        if not 0 <= self.tradeoff <= 1:
-            raise GraphveilError(f"tradeoff is {self.tradeoff}: expected a number from 0 (only hide) to 1 (only keep).")
+        if not isinstance(self.tradeoff, Real) or not 0 <= self.tradeoff <= 1:
+            raise GraphveilError(
+                f"tradeoff is {self.tradeoff!r}: expected a number from 0 (only hide) to 1 (only keep)."
+            )
+        check_seed(self.seed)
+        if not isinstance(self.recipe, Recipe):
+            raise GraphveilError(
+                f"recipe is a {type(self.recipe).__name__}: expected a graphveil.Recipe, such as"
+                " veil.recipe.but(rounds=300)."
+            )
         if self.objective == CODES and self.adversary.head is not None:
             raise GraphveilError(
                 f"an adversary {spec_name(self.adversary.head)!r} was given, but the objective 'codes' trains none:"
@@ -129,12 +143,7 @@ class Veil(Params):
         self.check_settings()
         check_graph(graph)
         check_targets(graph, self.utility, self.secrets)
-        if split.num_nodes != graph.x.size(0):
-            raise GraphveilError(
-                f"the split is for {split.num_nodes} nodes and the graph has {graph.x.size(0)}: build it from this"
-                " graph."
-            )
-        split.check_links(graph)
+        check_split(split, graph)
 
     def fit(
         self,

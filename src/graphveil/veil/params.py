@@ -10,11 +10,12 @@ from graphveil.errors import unknown
 class Params:
     """Gives an estimator `get_params`, `set_params` and a short `repr`.
 
-    The parameters are the arguments of its constructor. `_given` has those that the constructor replaces by a default,
-    as they were given, so that `sklearn.base.clone` works.
+    The parameters are the arguments of its constructor. `_given` has those that the constructor keeps in another form,
+    or replaces by a default: the attribute, its value, and the argument as it was given. `get_params` returns the
+    argument until the attribute is changed, so that `sklearn.base.clone` works.
     """
 
-    _given: dict[str, Any]
+    _given: dict[str, tuple[str, Any, Any]]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn passes it
         """Return the arguments of the constructor by name.
@@ -22,7 +23,12 @@ class Params:
         Args:
             deep: has no effect, since no parameter is an estimator.
         """
-        return {name: self._given.get(name, getattr(self, name, None)) for name in _defaults(type(self))}
+        return {name: self._param(name) for name in _defaults(type(self))}
+
+    def _param(self, name: str) -> Any:
+        attribute, made, given = self._given.get(name, (name, None, None))
+        value = getattr(self, attribute)
+        return given if name in self._given and value is made else value
 
     def set_params(self, **params: Any) -> Self:
         """Change arguments of the constructor; what was fitted stays until the next `fit`.

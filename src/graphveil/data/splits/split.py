@@ -35,7 +35,7 @@ from graphveil.data.graph import (
 from graphveil.data.splits.node_split import Counts, Known, draw_nodes, paper_counts, proportional_counts
 from graphveil.data.splits.nonlinks import distinct_nonlinks
 from graphveil.errors import GraphveilError, LeakError, unknown
-from graphveil.randomness import generator
+from graphveil.randomness import check_seed, generator
 from graphveil.target import LABELS, LINKS, Target, without_links
 
 Knowledge = Literal["few", "all"]
@@ -178,20 +178,6 @@ class Split:
         all_nodes = [self.train_nodes, self.spare_nodes, self.val_nodes]
         return _known({"few": [self.train_nodes], "all": all_nodes}, knowledge)
 
-    def check_links(self, graph: Data) -> None:
-        """Refuse a graph whose links are not exactly the links of this split."""
-        links = undirected_pairs(graph.edge_index.cpu())
-        own = sorted_codes((self.train_links, self.val_links, self.test_links))
-        same = own.numel() == links.size(1) and all(
-            part.equal(encode_pairs(pairs))
-            for part, pairs in zip(own.split(BLOCK), links.split(BLOCK, dim=1), strict=True)
-        )
-        if not same:
-            raise LeakError(
-                f"the {own.numel()} links of the split are not the {links.size(1)} links of the graph, so a non-link"
-                " of the split may be a link: build the split from this graph."
-            )
-
     def sizes(self, graph: Data, targets: Sequence[str]) -> tuple[int, ...]:
         """Return the number of message-passing links, and of pairs and nodes with known targets in each part."""
         parts = [getattr(self, field.name) for field in fields(self) if field.name.endswith(("links", "nodes"))]
@@ -230,6 +216,34 @@ def targets_of(graph: Data, secret: str) -> Sequence[str]:
     return next(((name,) for name in class_targets(graph) if _has_classes(graph, name)), (LINKS,))
 
 
+def check_split(split: Split, graph: Data) -> None:
+    """Refuse a split whose nodes or links are not exactly those of the graph.
+
+    Raises:
+        GraphveilError: If it is no split, or is for another number of nodes.
+        LeakError: If it has other links, since a non-link of the split may then be a link.
+    """
+    if not isinstance(split, Split):
+        raise GraphveilError(
+            f"the split is a {type(split).__name__}: expected a graphveil.Split, such as"
+            " Split.proportional(graph, seed=0)."
+        )
+    if split.num_nodes != graph.x.size(0):
+        raise GraphveilError(
+            f"the split is for {split.num_nodes} nodes and the graph has {graph.x.size(0)}: build it from this graph."
+        )
+    links = undirected_pairs(graph.edge_index.cpu())
+    own = sorted_codes((split.train_links, split.val_links, split.test_links))
+    same = own.numel() == links.size(1) and all(
+        part.equal(encode_pairs(pairs)) for part, pairs in zip(own.split(BLOCK), links.split(BLOCK, dim=1), strict=True)
+    )
+    if not same:
+        raise LeakError(
+            f"the {own.numel()} links of the split are not the {links.size(1)} links of the graph, so a non-link"
+            " of the split may be a link: build the split from this graph."
+        )
+
+
 def draw_split(kind: str, graph: Data, seed: int, message_edges: str, targets: Sequence[str]) -> Split:
     """Draw a split by the name of its kind."""
     if kind not in SPLITS:
@@ -260,6 +274,7 @@ def _draw(
     count_nodes: Callable[[Known], Counts],
 ) -> Split:
     """Draw nodes by `count_nodes`, and 85, 5 and 10 % of the links."""
+    check_seed(seed)
     if targets is None:
         targets = (LABELS,) if "y" in graph else targets_of(graph, LINKS)
     nodes = draw_nodes(graph, seed, targets, count_nodes)
