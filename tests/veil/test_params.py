@@ -82,9 +82,9 @@ def test_parameters_of_the_wrong_type_are_refused_before_training(
 def test_arguments_that_are_no_graph_or_no_split_are_refused(small: Data, small_split: gv.Split) -> None:
     veil, no_graph = gv.Veil(), "^the graph is a Split: expected a torch_geometric Data"
     with pytest.raises(gv.GraphveilError, match=no_graph):
-        veil.fit(small_split, small)  # type: ignore[arg-type]
+        veil.fit(small_split, small)
     with pytest.raises(gv.GraphveilError, match=no_graph):
-        gv.certify([[0.0]], small_split, small)  # type: ignore[arg-type]
+        gv.certify([[0.0]], small_split, small)
     calls: list[Any] = [veil.fit, partial(gv.audit, [[0.0]]), partial(gv.certify, [[0.0]])]
     for call in calls:
         with pytest.raises(gv.GraphveilError, match=r"^the split is a NoneType: expected a graphveil.Split, such as"):
