@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 import torch
@@ -181,8 +182,9 @@ class Interrupt(Listener):
         pass
 
 
-def test_an_interrupt_while_a_loop_is_compiled_comes_after_it() -> None:
+def test_an_interrupt_while_a_loop_is_compiled_comes_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """LLVM calls back into Python, and a KeyboardInterrupt there would be printed and lost."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))  # an earlier run of this test has stored the loop
 
     def interrupted(x: np.ndarray) -> float:
         return float(x[0])
