@@ -1,4 +1,4 @@
-"""Processes on this machine, by joblib and its executor loky; torch uses one thread or as many as the work sets.
+"""Processes on this machine, by joblib and its executor loky.
 
 - `parallel` is for the calls of one computation, which share large arrays: joblib maps these into memory once. If a
   process dies, all calls end with a sentence.

@@ -153,7 +153,7 @@ def _size(audit: Audit) -> str:
     value = 100.0 if scale.unprotected is None else 100 * scale.unprotected
     way = f"of the way from the {scale.compared_with} ({100 * scale.reference:.1f}) to {end} ({value:.1f})"
     if value < 100 * (scale.reference + SHORTEST_WAY):
-        way += f", which counts as {100 * SHORTEST_WAY:.0f} points"
+        way += f"; a way of less than {100 * SHORTEST_WAY:.0f} points counts as {100 * SHORTEST_WAY:.0f}"
     certified = "" if scale.certified is None else f"; certified: at most {100 * scale.certified:.0f} % by any metric"
     return f"{100 * scale.size:.0f} % [{low:.0f}, {high:.0f}] {way}{certified}"
 

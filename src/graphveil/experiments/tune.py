@@ -149,8 +149,8 @@ def find(task: Task, out: Path, on_done: Callable[[int, int, str | None], None] 
     with _lock(out):
         if on_done is not None:
             on_done(0, planned, None)
-        on_gpu = search.device != "cpu"
-        pool: Workers[Candidate, Point] = workers(min(search.jobs, planned), folder, settle, search.ray, on_gpu)
+        jobs, on_gpu = max(1, min(search.jobs, planned)), search.device != "cpu"
+        pool: Workers[Candidate, Point] = workers(jobs, folder, settle, search.ray, on_gpu)
         with finishing(pool):
             return search_stages(task, limits, chance, measure)
 
